@@ -1,0 +1,381 @@
+"""What is public about a table: its features, its target, and how odd values are treated.
+
+A schema is written down by people who have not looked at the data. Whatever it says (names,
+categories, bounds, classes) is known to everyone; whatever it does not say stays private.
+
+>>> from discreet import Categorical, Numeric, Schema
+>>> schema = Schema(
+...     features=[Numeric("age", 18, 100), Categorical("gender", ["female", "male"])],
+...     target="missed_payment",
+...     classes=["no", "yes"],
+... )
+>>> Schema.from_json(schema.to_json()) == schema
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from discreet.documents import Body, digest_of, dump, load, parse, read_text
+from discreet.errors import SchemaError
+
+__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "text_of"]
+
+Value = bool | int | float | str
+Missing = Literal["skip", "category"]
+Outliers = Literal["error", "clip"]
+Unseen = Literal["error", "other"]
+
+VERSION = 1
+
+
+def text_of(value: Any) -> str:
+    """The one spelling of a value that all engines agree on: 1, 1.0 and "1" are the same."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "item"):  # a numpy scalar
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _check_name(name: Any, what: str) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise SchemaError(f"{what} needs a name that is a non-empty string, not {name!r}")
+
+
+def _check_domain(name: str, what: str, values: Any) -> tuple[Value, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise SchemaError(
+            f"{name}: {what} must be a list, not {values!r}; write [{values!r}] for one value"
+        )
+    domain = tuple(v.item() if hasattr(v, "item") else v for v in values)
+    if not domain:
+        raise SchemaError(f"{name}: {what} is empty; list every value that may occur")
+    for value in domain:
+        if not isinstance(value, Value) or (isinstance(value, float) and not math.isfinite(value)):
+            raise SchemaError(
+                f"{name}: {value!r} cannot be one of the {what}; use text, whole numbers or true/"
+                "false, and leave missing values to missing="
+            )
+    seen: set[str] = set()
+    for value in domain:
+        if (text := text_of(value)) in seen:
+            raise SchemaError(f"{name}: {value!r} is listed twice in {what}; remove one")
+        seen.add(text)
+    return domain
+
+
+@dataclass(frozen=True, init=False)
+class Categorical:
+    """A feature with a short public list of values.
+
+    Parameters
+    ----------
+    name : str
+    values : sequence of str, int, float or bool
+        Every value that may occur, whether or not it does.
+    optional : bool, default True
+        Whether the value may be missing. If so, "missing" is a public cell of its own in every
+        private collection; ``False`` saves that cell and makes a missing value an error.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    optional: bool
+
+    def __init__(self, name: str, values: Iterable[Any], optional: bool = True) -> None:
+        _check_name(name, "a categorical feature")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "values", _check_domain(name, "values", values))
+        object.__setattr__(self, "optional", bool(optional))
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric feature with public bounds.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : float
+        Bounds that were known before anyone looked at the data. Left out, the feature is
+        unbounded: good enough for :class:`~discreet.MixedNB`, refused by every private estimator.
+    integer : bool, default False
+        Whether only whole numbers occur.
+    optional : bool, default True
+        As for :class:`Categorical`.
+    """
+
+    name: str
+    lower: float = -math.inf
+    upper: float = math.inf
+    integer: bool = False
+    optional: bool = True
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, "a numeric feature")
+        for side in ("lower", "upper"):
+            bound = getattr(self, side)
+            try:
+                number = float(bound)
+            except (TypeError, ValueError):
+                number = math.nan
+            if math.isnan(number) or isinstance(bound, (str, bool)):
+                raise SchemaError(f"{self.name}: {side} is {bound!r}; write a number you know")
+            object.__setattr__(self, side, number)
+        if not self.lower < self.upper:
+            raise SchemaError(
+                f"{self.name}: lower {self.lower:g} is not below upper {self.upper:g}; "
+                "swap them, or make the feature categorical if it has one value"
+            )
+        if self.integer and self.bounded:
+            for side in ("lower", "upper"):
+                if not getattr(self, side).is_integer():
+                    raise SchemaError(
+                        f"{self.name}: {side} {getattr(self, side):g} is not a whole number "
+                        "although integer=True; round it outwards"
+                    )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both bounds are finite."""
+        return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+
+Feature = Categorical | Numeric
+
+
+class _FeatureBody(Body):
+    name: str
+    kind: Literal["categorical", "numeric"]
+    values: list[Value] | None = None
+    lower: float | None = None
+    upper: float | None = None
+    integer: bool = False
+    optional: bool = True
+
+    def feature(self) -> Feature:
+        if self.kind == "categorical":
+            return Categorical(self.name, self.values or [], self.optional)
+        lower = -math.inf if self.lower is None else self.lower
+        upper = math.inf if self.upper is None else self.upper
+        return Numeric(self.name, lower, upper, self.integer, self.optional)
+
+
+class _SchemaBody(Body):
+    features: list[_FeatureBody]
+    target: str
+    classes: list[Value]
+    missing: Missing = "skip"
+    outliers: Outliers = "error"
+    unseen: Unseen = "error"
+    missing_tokens: list[str] = []
+
+
+@dataclass(frozen=True, init=False)
+class Schema:
+    """The public description of a table.
+
+    Parameters
+    ----------
+    features : sequence of Categorical or Numeric
+        In the order of the columns of an array; data frames and files are matched by name.
+    target : str
+        The name of the class column.
+    classes : sequence
+        Every class that may occur.
+    missing : {"skip", "category"}
+        Whether the model leaves out the factor of a missing cell, or treats missing as a value.
+    outliers : {"error", "clip"}
+        What happens to a number outside its public bounds.
+    unseen : {"error", "other"}
+        What happens to a category that is not listed: refused, or counted in a cell "other".
+    missing_tokens : sequence of str
+        Spellings of "missing" in text columns, such as ``"?"``. None, NaN and the empty string
+        are always missing.
+    """
+
+    features: tuple[Feature, ...]
+    target: str
+    classes: tuple[Value, ...]
+    missing: Missing
+    outliers: Outliers
+    unseen: Unseen
+    missing_tokens: tuple[str, ...]
+
+    def __init__(
+        self,
+        features: Iterable[Feature],
+        target: str,
+        classes: Iterable[Any],
+        missing: Missing = "skip",
+        outliers: Outliers = "error",
+        unseen: Unseen = "error",
+        missing_tokens: Sequence[str] = (),
+    ) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        _check_name(target, "the target")
+        if isinstance(features, (Categorical, Numeric)) or not isinstance(features, Iterable):
+            raise SchemaError(f"features must be a list of features, not {features!r}")
+        put("features", tuple(features))
+        put("target", target)
+        put("classes", _check_domain(target, "classes", classes))
+        for field, value, kinds in (
+            ("missing", missing, Missing),
+            ("outliers", outliers, Outliers),
+            ("unseen", unseen, Unseen),
+        ):
+            if value not in get_args(kinds):
+                raise SchemaError(f"{field}={value!r}; write one of {get_args(kinds)}")
+            put(field, value)
+        if isinstance(missing_tokens, str):
+            raise SchemaError(
+                f"missing_tokens must be a list; write [{missing_tokens!r}] for a single token"
+            )
+        put("missing_tokens", tuple(str(token) for token in missing_tokens))
+        self._check_features()
+
+    def _check_features(self) -> None:
+        if not self.features:
+            raise SchemaError("features is empty; a classifier needs at least one")
+        names: set[str] = set()
+        for feature in self.features:
+            if not isinstance(feature, (Categorical, Numeric)):
+                raise SchemaError(
+                    f"{feature!r} is no feature; write Categorical(name, values) or "
+                    "Numeric(name, lower, upper)"
+                )
+            if feature.name in names:
+                raise SchemaError(f"two features are named {feature.name!r}; rename one")
+            if feature.name == self.target:
+                raise SchemaError(
+                    f"{self.target!r} is the target and also a feature; remove the feature, "
+                    "the target must not predict itself"
+                )
+            names.add(feature.name)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, in order."""
+        return tuple(feature.name for feature in self.features)
+
+    def __getitem__(self, name: str) -> Feature:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise SchemaError(f"there is no feature {name!r}; there are {', '.join(self.names)}")
+
+    def _body(self) -> dict[str, Any]:
+        features: list[dict[str, Any]] = []
+        for feature in self.features:
+            if isinstance(feature, Categorical):
+                body: dict[str, Any] = {"kind": "categorical", "values": list(feature.values)}
+            else:
+                body = {"kind": "numeric", "integer": feature.integer}
+                for side in ("lower", "upper"):
+                    bound = getattr(feature, side)
+                    body[side] = bound if math.isfinite(bound) else None
+            features.append({"name": feature.name, **body, "optional": feature.optional})
+        return {
+            "features": features,
+            "target": self.target,
+            "classes": list(self.classes),
+            "missing": self.missing,
+            "outliers": self.outliers,
+            "unseen": self.unseen,
+            "missing_tokens": list(self.missing_tokens),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything the schema says; two parties compare it before they start."""
+        return digest_of({"format": "discreet/schema", "version": VERSION, **self._body()})
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """Write the schema as versioned JSON, without a seal: people are meant to edit it."""
+        return dump("schema", VERSION, self._body(), indent, sealed=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Schema:
+        """Read a schema, hand-written or not, or the description file of a benchmark table."""
+        whole = parse(text, "schema")
+        if "format" not in whole and {"features", "target", "classes"} <= whole.keys():
+            return cls._from_description(whole)
+        return cls._from_body(load(text, "schema", VERSION, _SchemaBody, sealed=False))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Schema:
+        """Read a schema file."""
+        return cls.from_json(read_text(path))
+
+    @classmethod
+    def _from_body(cls, body: _SchemaBody) -> Schema:
+        return cls(
+            [feature.feature() for feature in body.features],
+            body.target,
+            body.classes,
+            body.missing,
+            body.outliers,
+            body.unseen,
+            body.missing_tokens,
+        )
+
+    @classmethod
+    def _from_description(cls, whole: dict[str, Any]) -> Schema:
+        """Hand-written files and benchmark descriptions, whose ``missing`` holds the token."""
+        token = whole.get("missing")
+        policy = whole.get("missing") if token in get_args(Missing) else "skip"
+        counts = whole.get("missing_counts")
+        features = []
+        for entry in whole["features"]:
+            if not isinstance(entry, dict) or entry.get("kind") not in ("categorical", "numeric"):
+                raise SchemaError(f"a feature needs a kind, categorical or numeric: {entry!r}")
+            never = "missing" in whole and token is None
+            may_miss = not never and (counts is None or entry.get("name") in counts)
+            fields = {key: entry[key] for key in _FeatureBody.model_fields if key in entry}
+            try:
+                shape = _FeatureBody.model_validate({"optional": may_miss, **fields})
+            except ValueError as error:
+                raise SchemaError(f"feature {entry.get('name')!r}: {error}") from None
+            features.append(shape.feature())
+        options = {key: whole[key] for key in ("outliers", "unseen") if key in whole}
+        tokens = whole.get("missing_tokens", [])
+        if isinstance(token, str) and token not in get_args(Missing):
+            tokens = [token]
+        return cls(
+            features, whole["target"], whole["classes"], policy, missing_tokens=tokens, **options
+        )
+
+    @classmethod
+    def infer(cls, table: Any, target: str, **options: Any) -> Schema:
+        """Take a schema from data, and warn about everything that was taken.
+
+        Parameters
+        ----------
+        table : data frame, Arrow table, ibis table, or path of a CSV or Parquet file
+        target : str
+            The name of the class column.
+        **options
+            ``missing``, ``outliers``, ``unseen``, ``missing_tokens`` and ``categorical`` (names of
+            numeric columns to treat as categories).
+
+        Warns
+        -----
+        PrivacyWarning
+            Names every bound, category list and class list that now comes from the data.
+        """
+        from discreet.inference import infer_schema
+
+        return infer_schema(table, target, **options)
