@@ -1,0 +1,82 @@
+"""Naive Bayes classifiers from data nobody has to reveal.
+
+The public names; each is imported when it is first used, so that ``import discreet`` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Categorical": "schema",
+    "Numeric": "schema",
+    "Schema": "schema",
+    "Guarantee": "privacy",
+    "Statistics": "statistics",
+    "estimate": "estimation",
+    "NaiveBayesModel": "model",
+    "MixedNB": "estimators",
+    "CryptoRandom": "randomness",
+    "SeededRandom": "randomness",
+    "DiscreetError": "errors",
+    "EstimationError": "errors",
+    "FormatError": "errors",
+    "MissingDependencyError": "errors",
+    "PrivacyError": "errors",
+    "PrivacyWarning": "errors",
+    "SchemaError": "errors",
+}
+
+__all__ = [
+    "Categorical",
+    "CryptoRandom",
+    "DiscreetError",
+    "EstimationError",
+    "FormatError",
+    "Guarantee",
+    "MissingDependencyError",
+    "MixedNB",
+    "NaiveBayesModel",
+    "Numeric",
+    "PrivacyError",
+    "PrivacyWarning",
+    "Schema",
+    "SchemaError",
+    "SeededRandom",
+    "Statistics",
+    "__version__",
+    "estimate",
+]
+
+if TYPE_CHECKING:
+    from discreet.errors import (
+        DiscreetError,
+        EstimationError,
+        FormatError,
+        MissingDependencyError,
+        PrivacyError,
+        PrivacyWarning,
+        SchemaError,
+    )
+    from discreet.estimation import estimate
+    from discreet.estimators import MixedNB
+    from discreet.model import NaiveBayesModel
+    from discreet.privacy import Guarantee
+    from discreet.randomness import CryptoRandom, SeededRandom
+    from discreet.schema import Categorical, Numeric, Schema
+    from discreet.statistics import Statistics
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -86,9 +86,7 @@ def parse(text: str | bytes, kind: str) -> dict[str, Any]:
     return whole
 
 
-def load(
-    text: str | bytes, kind: str, version: int, shape: type[B], sealed: bool = True
-) -> B:
+def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: bool = True) -> B:
     """Read a document of one kind, refusing what is foreign, newer, damaged or misshapen.
 
     Parameters

@@ -172,7 +172,9 @@ class _FeatureBody(Body):
         return Numeric(self.name, lower, upper, self.integer, self.optional)
 
 
-class _SchemaBody(Body):
+class SchemaBody(Body):
+    """Shape of a schema, alone in a file or inside another document."""
+
     features: list[_FeatureBody]
     target: str
     classes: list[Value]
@@ -180,6 +182,18 @@ class _SchemaBody(Body):
     outliers: Outliers = "error"
     unseen: Unseen = "error"
     missing_tokens: list[str] = []
+
+    def value(self) -> Schema:
+        """The schema this shape stands for."""
+        return Schema(
+            [feature.feature() for feature in self.features],
+            self.target,
+            self.classes,
+            self.missing,
+            self.outliers,
+            self.unseen,
+            self.missing_tokens,
+        )
 
 
 @dataclass(frozen=True, init=False)
@@ -277,7 +291,8 @@ class Schema:
                 return feature
         raise SchemaError(f"there is no feature {name!r}; there are {', '.join(self.names)}")
 
-    def _body(self) -> dict[str, Any]:
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
         features: list[dict[str, Any]] = []
         for feature in self.features:
             if isinstance(feature, Categorical):
@@ -301,11 +316,11 @@ class Schema:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything the schema says; two parties compare it before they start."""
-        return digest_of({"format": "discreet/schema", "version": VERSION, **self._body()})
+        return digest_of({"format": "discreet/schema", "version": VERSION, **self.to_body()})
 
     def to_json(self, indent: int | None = 1) -> str:
         """Write the schema as versioned JSON, without a seal: people are meant to edit it."""
-        return dump("schema", VERSION, self._body(), indent, sealed=False)
+        return dump("schema", VERSION, self.to_body(), indent, sealed=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
@@ -313,7 +328,7 @@ class Schema:
         whole = parse(text, "schema")
         if "format" not in whole and {"features", "target", "classes"} <= whole.keys():
             return cls._from_description(whole)
-        return cls._from_body(load(text, "schema", VERSION, _SchemaBody, sealed=False))
+        return load(text, "schema", VERSION, SchemaBody, sealed=False).value()
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -321,22 +336,10 @@ class Schema:
         return cls.from_json(read_text(path))
 
     @classmethod
-    def _from_body(cls, body: _SchemaBody) -> Schema:
-        return cls(
-            [feature.feature() for feature in body.features],
-            body.target,
-            body.classes,
-            body.missing,
-            body.outliers,
-            body.unseen,
-            body.missing_tokens,
-        )
-
-    @classmethod
     def _from_description(cls, whole: dict[str, Any]) -> Schema:
         """Hand-written files and benchmark descriptions, whose ``missing`` holds the token."""
         token = whole.get("missing")
-        policy = whole.get("missing") if token in get_args(Missing) else "skip"
+        policy: Missing = "category" if token == "category" else "skip"
         counts = whole.get("missing_counts")
         features = []
         for entry in whole["features"]:

@@ -1,0 +1,95 @@
+"""Tables that are made on the spot: two exact ones, and a population of any size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from discreet.datasets.dataset import Dataset
+from discreet.datasets.population import MORTGAGE_SCHEMA, draw
+from discreet.errors import SchemaError
+from discreet.schema import Categorical, Schema
+
+__all__ = ["balance_scale", "mortgage", "mortgage_table"]
+
+
+def balance_scale() -> Dataset:
+    """Every beam with weights and distances from 1 to 5, and the side to which it tips."""
+    sides = ["left_weight", "left_distance", "right_weight", "right_distance"]
+    digits = ["1", "2", "3", "4", "5"]
+    schema = Schema(
+        [Categorical(side, digits, optional=False) for side in sides], "tip", ["L", "B", "R"]
+    )
+    rows = [
+        (*map(str, beam), "BLR"[np.sign(beam[0] * beam[1] - beam[2] * beam[3])])
+        for beam in itertools.product(range(1, 6), repeat=4)
+    ]
+    return _written("balance_scale", "Balance Scale", schema, rows, "generated: all 625 beams")
+
+
+def mortgage_table() -> Dataset:
+    """The ten rows with which the papers explain Naive Bayes.
+
+    For (Young, Medium, Female) the scores are 1/40 = 0.025 for Yes and 1/180 = 0.0056 for No, so
+    the prediction is Yes; the papers print 0.055 for the latter and conclude No.
+    """
+    schema = Schema(
+        [
+            Categorical("Age", ["Young", "Medium", "Old"], optional=False),
+            Categorical("Income", ["Low", "Medium", "High"], optional=False),
+            Categorical("Gender", ["Female", "Male"], optional=False),
+        ],
+        target="Missed payment",
+        classes=["Yes", "No"],
+    )
+    rows = [
+        ("Young", "Low", "Male", "Yes"),
+        ("Young", "High", "Female", "Yes"),
+        ("Medium", "High", "Male", "No"),
+        ("Old", "Medium", "Male", "No"),
+        ("Old", "High", "Male", "No"),
+        ("Old", "Low", "Female", "Yes"),
+        ("Medium", "Low", "Female", "No"),
+        ("Medium", "Medium", "Male", "Yes"),
+        ("Young", "Low", "Male", "No"),
+        ("Old", "High", "Female", "No"),
+    ]
+    source = "Yilmaz, Al-Rubaie and Chang, Locally differentially private Naive Bayes, table I"
+    return _written("mortgage_table", "Mortgage payments, ten rows", schema, rows, source)
+
+
+def _written(
+    name: str, title: str, schema: Schema, rows: Sequence[tuple[str, ...]], source: str
+) -> Dataset:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=[*schema.names, schema.target], dtype=object)
+    return Dataset(name, title, schema, frame, source)
+
+
+def mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
+    """A generated population after the papers' running example.
+
+    Eight features that depend on one another, and whether a payment was missed (about 30 % yes).
+    :func:`mortgage_probability` gives P(yes | x) exactly, so the best possible accuracy is known:
+    ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error 0.00002), against 0.697 for always "no"
+    and about 0.84 for Naive Bayes. All numbers are invented; nobody was asked.
+
+    Parameters
+    ----------
+    n : int, default 20 000
+        Number of people.
+    seed : int, default 0
+        The same seed gives the same people.
+    missing : float, default 0
+        Share of employment and of credit score that is lost, at random; the people are those of
+        ``missing=0``.
+    """
+    if n < 1:
+        raise SchemaError(f"n: {n} people is no population; ask for at least 1")
+    if not 0.0 <= missing < 1.0:
+        raise SchemaError(f"missing: {missing} is no share; write a number from 0 to below 1")
+    source = f"generated: n={n}, seed={seed}, missing={missing:g}"
+    return Dataset("mortgage", "Mortgage payments", MORTGAGE_SCHEMA, draw(n, seed, missing), source)

@@ -1,0 +1,356 @@
+"""Rows to cell indices: categories, public bins, the cells "other" and "missing", and the grid.
+
+Every feature has a fixed public list of cells. A record always falls into exactly one of them,
+so that neither a zero count nor an absent value gives anything away::
+
+    categorical   value 0 … value D-1   [other]   [missing]
+    numeric       bin 0   … bin B-1               [missing]
+
+``other`` is there when the schema says ``unseen="other"``, ``missing`` when the feature is
+optional.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import SchemaError
+from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
+
+__all__ = ["Bins", "Cells", "Grid", "class_codes", "columns_of", "equal_width", "numbers_of"]
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bins = int | Mapping[str, int | Sequence[float]]
+"""How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
+
+GRID_LEVELS = 1 << 16
+
+
+def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
+    """None, NaN, NaT, pandas' NA, the empty string, or one of the tokens."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return value == "" or value in tokens
+    try:
+        return bool(value != value)  # only the not-a-numbers differ from themselves
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+
+
+def _outside(name: str, value: Any, lower: float, upper: float) -> SchemaError:
+    return SchemaError(
+        f"{name}: {value:g} lies outside the public bounds [{lower:g}, {upper:g}]; "
+        "widen the schema or clip with outliers='clip'"
+    )
+
+
+def _unseen(name: str, value: Any, known: Sequence[Any], what: str, way_out: str) -> SchemaError:
+    some = ", ".join(map(str, known[:8])) + (", …" if len(known) > 8 else "")
+    return SchemaError(f"{name}: {value!r} is not one of the public {what} ({some}); {way_out}")
+
+
+def _absent(name: str) -> SchemaError:
+    return SchemaError(
+        f"{name}: a value is missing although the feature is not optional; "
+        "write optional=True in the schema"
+    )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Public grid of a bounded numeric feature: x is near lower + step * k, k = 0 … levels.
+
+    The step is a power of two (or 1 for whole numbers), so that every engine computes the same k.
+    """
+
+    lower: float
+    step: float
+    levels: int
+
+    @classmethod
+    def of(cls, feature: Numeric) -> Grid:
+        """The grid of a feature: whole numbers where they fit, else at most 65536 steps."""
+        if not feature.bounded:
+            raise SchemaError(
+                f"{feature.name} has no public bounds, so it has no grid; "
+                f"write Numeric({feature.name!r}, lower, upper) with bounds you know"
+            )
+        span = feature.upper - feature.lower
+        step = 2.0 ** math.ceil(math.log2(span / GRID_LEVELS))
+        if feature.integer:
+            step = max(1.0, step)
+        return cls(feature.lower, step, math.ceil(span / step))
+
+    def index(self, numbers: Floats) -> NDArray[np.int64]:
+        """Nearest grid index; not defined for missing values."""
+        return np.floor((numbers - self.lower) / self.step + 0.5).astype(np.int64)
+
+    def value(self, index: NDArray[Any]) -> Floats:
+        """The numbers that grid indices stand for."""
+        return self.lower + self.step * np.asarray(index, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The public cells of one feature.
+
+    Parameters
+    ----------
+    feature : Categorical or Numeric
+    edges : tuple of float
+        Of a numeric feature: lower bound, cut points, upper bound. A number belongs to the last
+        bin whose left edge it reaches.
+    tokens, unseen, outliers
+        As in the schema.
+    """
+
+    feature: Feature
+    edges: tuple[float, ...] = ()
+    tokens: tuple[str, ...] = ()
+    unseen: str = "error"
+    outliers: str = "error"
+
+    @classmethod
+    def of(cls, schema: Schema, name: str, bins: Bins = 8) -> Cells:
+        """The cells of a feature of a schema, numeric ones cut as ``bins`` says."""
+        feature = schema[name]
+        edges: tuple[float, ...] = ()
+        if isinstance(feature, Numeric):
+            cut = bins if isinstance(bins, int) else bins.get(name, 8)
+            edges = equal_width(feature, cut) if isinstance(cut, int) else _cut(feature, cut)
+        return cls(feature, edges, schema.missing_tokens, schema.unseen, schema.outliers)
+
+    @cached_property
+    def values(self) -> int:
+        """Number of proper cells, without other and missing."""
+        if isinstance(self.feature, Categorical):
+            return len(self.feature.values)
+        return len(self.edges) - 1
+
+    @property
+    def other(self) -> int | None:
+        """Index of the cell "other", if there is one."""
+        categorical = isinstance(self.feature, Categorical)
+        return self.values if categorical and self.unseen == "other" else None
+
+    @property
+    def missing(self) -> int | None:
+        """Index of the cell "missing", if there is one; it is always the last."""
+        return self.size - 1 if self.feature.optional else None
+
+    @cached_property
+    def size(self) -> int:
+        """Number of all cells."""
+        return self.values + (self.other is not None) + self.feature.optional
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What the cells are called when shown to people."""
+        if isinstance(self.feature, Categorical):
+            proper = [text_of(value) for value in self.feature.values]
+        else:
+            pairs = pairwise(self.edges)
+            proper = [f"{a:g} to {b:g}" for a, b in pairs]
+        extra = ["(other)"] * (self.other is not None) + ["(missing)"] * self.feature.optional
+        return tuple(proper + extra)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        assert isinstance(self.feature, Categorical)
+        return {text_of(value): index for index, value in enumerate(self.feature.values)}
+
+    def index(self, value: Any) -> int:
+        """The cell of one value: all that a respondent's device needs."""
+        name = self.feature.name
+        if isinstance(self.feature, Categorical):
+            found = self._lookup(value)
+            if found is not None:
+                return found
+        if is_missing(value, self.tokens):
+            if self.missing is None:
+                raise _absent(name)
+            return self.missing
+        if isinstance(self.feature, Categorical):
+            if self.other is None:
+                raise _unseen(
+                    name,
+                    value,
+                    self.feature.values,
+                    "values",
+                    "add it to the schema or write unseen='other'",
+                )
+            return self.other
+        return int(self.column(np.array([value], dtype=object))[0])
+
+    def _lookup(self, value: Any) -> int | None:
+        if value is None or (isinstance(value, float) and value != value):
+            return None
+        found = self._index.get(text_of(value))
+        if found is None and isinstance(value, (bool, np.bool_)):
+            found = self._index.get(str(bool(value)), self._index.get(str(int(value))))
+        return found
+
+    def column(self, values: Any) -> Codes:
+        """The cells of a whole column."""
+        if isinstance(self.feature, Numeric):
+            numbers = numbers_of(self.feature, values, self.tokens, self.outliers)
+            codes = np.searchsorted(np.asarray(self.edges[1:-1]), numbers, side="right")
+            if self.missing is not None:
+                codes[np.isnan(numbers)] = self.missing
+            return codes.astype(np.int32)
+        return _factorized(values, self.index, self.missing)
+
+
+def _factorized(values: Any, index: Any, missing: int | None) -> Codes:
+    """Look every distinct value up once."""
+    import pandas as pd
+
+    positions, distinct = pd.factorize(_flat(values), use_na_sentinel=True)
+    table = np.array([index(value) for value in distinct] + [-1], dtype=np.int32)
+    if (positions < 0).any():
+        table[-1] = index(None) if missing is None else missing
+    return np.asarray(table[positions])
+
+
+def _flat(values: Any) -> Any:
+    """A column as a one-dimensional array that pandas and numpy both understand."""
+    if hasattr(values, "to_numpy"):  # pandas, polars, Arrow
+        try:
+            return values.to_numpy()
+        except ValueError:  # an Arrow array that must be copied
+            return values.to_numpy(zero_copy_only=False)
+    array = np.asarray(values)
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def class_codes(schema: Schema, values: Any) -> Codes:
+    """Class column to class indices; a missing or unknown class is an error."""
+    cells = Cells(
+        Categorical(schema.target, schema.classes, optional=False), (), schema.missing_tokens
+    )
+
+    def index(value: Any) -> int:
+        found = cells._lookup(value)
+        if found is not None:
+            return found
+        if is_missing(value, schema.missing_tokens):
+            raise SchemaError(f"{schema.target}: a row has no class; remove such rows")
+        raise _unseen(schema.target, value, schema.classes, "classes", "add it to the classes")
+
+    return _factorized(values, index, None)
+
+
+def numbers_of(
+    feature: Numeric, values: Any, tokens: Sequence[str] = (), outliers: str = "error"
+) -> Floats:
+    """Column to float64 with NaN for missing, inside the public bounds."""
+    column = _flat(values)
+    if column.dtype.kind in "biuf":
+        numbers: Floats = column.astype(np.float64, copy=False)
+    else:
+        numbers = np.array([_number(feature, value, tokens) for value in column], dtype=np.float64)
+    present = numbers
+    if np.isnan(numbers.sum()) and (absent := np.isnan(numbers)).any():
+        if not feature.optional:
+            raise _absent(feature.name)
+        present = numbers[~absent]
+    if not present.size:
+        return numbers
+    low, high = present.min(), present.max()
+    if low < feature.lower or high > feature.upper:
+        if outliers == "error":
+            worst = low if low < feature.lower else high
+            raise _outside(feature.name, worst, feature.lower, feature.upper)
+        numbers = np.clip(numbers, feature.lower, feature.upper)
+    if feature.integer and (odd := present[present != np.floor(present)]).size:
+        raise SchemaError(
+            f"{feature.name}: {odd[0]:g} is not a whole number although integer=True; "
+            "round it, or write integer=False"
+        )
+    return numbers
+
+
+def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
+    if is_missing(value, tokens):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"{feature.name}: {value!r} is not a number; if it means missing, list it in "
+            "missing_tokens"
+        ) from None
+
+
+def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
+    """Edges of bins of equal width on the public bounds; whole numbers get whole-number bins."""
+    if isinstance(bins, bool) or bins < 1:
+        raise SchemaError(f"{feature.name}: {bins!r} bins; write a whole number of at least 1")
+    if not feature.bounded:
+        raise SchemaError(
+            f"{feature.name} has no public bounds to cut into bins; "
+            f"write Numeric({feature.name!r}, lower, upper)"
+        )
+    span = feature.upper - feature.lower
+    if feature.integer:
+        bins = min(bins, int(span) + 1)  # values lower … upper, each a bin of its own
+        inner = [feature.lower + math.ceil(i * (span + 1) / bins) for i in range(1, bins)]
+    else:
+        inner = [feature.lower + i * span / bins for i in range(1, bins)]
+    return (feature.lower, *inner, feature.upper)
+
+
+def _cut(feature: Numeric, points: Sequence[float]) -> tuple[float, ...]:
+    inner = [float(point) for point in points]
+    edges = (feature.lower, *inner, feature.upper)
+    if not all(a < b for a, b in pairwise(edges)):
+        raise SchemaError(
+            f"{feature.name}: the cut points {inner} must increase strictly inside "
+            f"[{feature.lower:g}, {feature.upper:g}]"
+        )
+    return edges
+
+
+def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Columns by name: frames and Arrow tables by their names, arrays by position.
+
+    Parameters
+    ----------
+    rows : data frame, Arrow table, mapping of columns, list of records, or 2-d array
+    names : iterable of str
+        The columns wanted; others are left alone.
+    """
+    wanted = list(names)
+    if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
+        rows = {name: np.array([row.get(name) for row in rows], dtype=object) for name in wanted}
+    if hasattr(rows, "columns") or hasattr(rows, "column_names") or isinstance(rows, Mapping):
+        have = (
+            rows.keys()
+            if isinstance(rows, Mapping)
+            else (rows.column_names if hasattr(rows, "column_names") else rows.columns)
+        )
+        have = [str(name) for name in have]
+        lacking = [name for name in wanted if name not in have]
+        if lacking:
+            raise SchemaError(
+                f"the table lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
+                f"it has {', '.join(have[:20])}"
+            )
+        return {name: rows[name] for name in wanted}
+    array = rows if isinstance(rows, np.ndarray) else np.asarray(rows, dtype=object)
+    if array.ndim != 2 or array.shape[1] != len(wanted):
+        raise SchemaError(
+            f"an array of shape {array.shape} does not fit the {len(wanted)} features of the "
+            "schema; give one row a record, columns in the schema's order"
+        )
+    return {name: array[:, index] for index, name in enumerate(wanted)}

@@ -1,0 +1,308 @@
+"""scikit-learn estimators. ``__init__`` only stores, ``fit`` works, learned names end in ``_``.
+
+>>> import numpy as np
+>>> from discreet import MixedNB
+>>> X = np.array([["red", 1.0], ["red", 1.5], ["blue", 4.0], ["blue", 4.5]], dtype=object)
+>>> y = ["no", "no", "yes", "yes"]
+>>> MixedNB().fit(X, y).predict(np.array([["red", 1.2]], dtype=object)).tolist()
+['no']
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreet.columns import Kind, column_kinds, columns_by_position, grown, schema_of
+from discreet.counting import check_weights, count_arrays
+from discreet.encoding import class_codes
+from discreet.errors import EstimationError, SchemaError
+from discreet.estimation import estimate
+from discreet.model import GaussianFactor, NaiveBayesModel, normalised
+from discreet.privacy import Guarantee
+from discreet.schema import Schema, text_of
+from discreet.statistics import Statistics
+
+__all__ = ["MixedNB"]
+
+Floats = NDArray[np.float64]
+
+
+class _NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all estimators share: reading X and y, and predicting from ``model_``."""
+
+    schema: Schema | None
+    model_: NaiveBayesModel
+    classes_: NDArray[Any]
+
+    def _read_rows(self, X: Any, *, reset: bool) -> Any:
+        """X as an array or a frame whose columns keep their types."""
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            X = validate_data(self, X, skip_check_array=True, reset=reset)
+            if len(X) == 0:
+                raise ValueError(
+                    f"Found array with 0 sample(s) (shape={X.shape}) while a minimum "
+                    f"of 1 is required by {type(self).__name__}."
+                )
+            return X
+        if isinstance(X, (list, tuple)) and _mixed(X):
+            X = np.array(X, dtype=object)  # numpy alone would turn numbers into text
+        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+
+    def _read_classes(self, X: Any, y: Any) -> NDArray[Any]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_array(y.reshape(-1, 1), dtype=None, ensure_all_finite=y.dtype.kind == "f")
+        check_classification_targets(y)
+        return np.asarray(y)
+
+    def _own_classes(self, y: NDArray[Any]) -> NDArray[Any]:
+        """The schema's classes in the type of y: "0" and 0 are the same class."""
+        assert self.schema is not None
+        if y.dtype.kind in "biuf":
+            try:
+                return np.array([float(text_of(c)) for c in self.schema.classes]).astype(y.dtype)
+            except ValueError:
+                pass
+        return np.array(self.schema.classes)
+
+    def _columns(self, X: Any) -> dict[str, Any]:
+        columns = columns_by_position(X)
+        if self.schema is not None and hasattr(self, "feature_names_in_"):
+            named = dict(zip(self.feature_names_in_, columns, strict=True))
+            lacking = [name for name in self.schema.names if name not in named]
+            if lacking:
+                raise SchemaError(
+                    f"X lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
+                    f"it has {', '.join(map(str, named))}"
+                )
+            return {name: named[name] for name in self.schema.names}
+        names = self.schema.names if self.schema is not None else self.names_
+        if len(names) != len(columns):
+            raise SchemaError(f"X has {len(columns)} columns, the schema {len(names)} features")
+        return dict(zip(names, columns, strict=True))
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Joint: log P(c) + sum of log P(x_j | c), one row a record, one column a class.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = self._read_rows(X, reset=False)
+        factors = self.model_.factors
+        if (
+            isinstance(X, np.ndarray)
+            and X.dtype == np.float64
+            and len(factors) == X.shape[1]
+            and all(isinstance(f, GaussianFactor) and not _guarded(f) for f in factors)
+        ):
+            return self.model_.score_matrix(X)
+        columns = self._columns(X)
+        return self.model_.score_columns([columns[factor.name] for factor in factors])
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of the class probabilities."""
+        return normalised(self.predict_joint_log_proba(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, one row a record, columns as in ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each record."""
+        joint = self.predict_joint_log_proba(X)
+        return np.asarray(self.classes_[np.argmax(joint, axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class MixedNB(_NaiveBayes):
+    """Naive Bayes for categorical and numeric columns together; it promises no privacy.
+
+    The limit that every private estimator approaches, and their common base. On purely numeric
+    columns it equals scikit-learn's ``GaussianNB``, on purely categorical ones ``CategoricalNB``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Pseudo-count of every category.
+    var_smoothing : float, default 1e-9
+        Share of the largest variance that is added to all variances.
+    categorical_features : "from_dtype", "all", "none", or array of names, indices or a mask
+        Which columns are categorical. From their types: text, booleans and pandas categories are,
+        numbers are not.
+    class_prior : array of shape (n_classes,), optional
+        Prior to use instead of the class frequencies.
+    missing : {"skip", "category"}
+        Whether a missing cell is left out or is a value of its own.
+    unseen : {"error", "other"}
+        Whether a category that did not occur in training is refused or treated as rare.
+    likelihood : {"gaussian", "truncated"}
+        Density of numeric columns; truncated ones need a schema with bounds.
+    schema : Schema, optional
+        Public description of the columns; it then decides everything about them.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    class_count_ : array of shape (n_classes,)
+    class_prior_ : array of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : array of str, only for data frames with text names
+    statistics_ : Statistics
+    model_ : NaiveBayesModel
+    guarantee_ : Guarantee
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        var_smoothing: float = 1e-9,
+        categorical_features: Any = "from_dtype",
+        class_prior: Any = None,
+        missing: Literal["skip", "category"] = "skip",
+        unseen: Literal["error", "other"] = "error",
+        likelihood: Literal["gaussian", "truncated"] = "gaussian",
+        schema: Schema | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.var_smoothing = var_smoothing
+        self.categorical_features = categorical_features
+        self.class_prior = class_prior
+        self.missing = missing
+        self.unseen = unseen
+        self.likelihood = likelihood
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from records and their classes.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        """
+        for name in ("statistics_", "classes_", "kinds_"):
+            self.__dict__.pop(name, None)
+        return self._learn(X, y, None, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from another batch of records.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,)
+            All classes that will ever occur; needed at the first call.
+        sample_weight : array of shape (n_samples,), optional
+        """
+        first = not hasattr(self, "statistics_")
+        if first and classes is None and self.schema is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if not first and classes is not None and not np.array_equal(self.classes_, classes):
+            raise ValueError(
+                f"classes={list(classes)!r} is not the same as on the last call to partial_fit, "
+                f"which was {self.classes_.tolist()!r}"
+            )
+        return self._learn(X, y, classes, sample_weight)
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        first = not hasattr(self, "statistics_")
+        X = self._read_rows(X, reset=first)
+        y = self._read_classes(X, y)
+        if first:
+            self._begin(X, y, classes)
+        if self.schema is None:
+            unknown = np.setdiff1d(y, self.classes_)
+            if unknown.size:
+                raise ValueError(f"y holds classes that were not announced: {unknown.tolist()!r}")
+            codes = np.searchsorted(self.classes_, y).astype(np.int32)
+            columns = self._columns(X)
+            schema = schema_of(columns, self.kinds_, self.classes_, self.missing, self.unseen)
+        else:
+            codes = class_codes(self.schema, y)
+            columns, schema = self._columns(X), self.schema
+        weights = _weights(sample_weight, len(y))
+        if first:
+            statistics = count_arrays(schema, columns, codes, weights=weights)
+        else:
+            before, schema = grown(self.statistics_, schema)
+            statistics = before + count_arrays(schema, columns, codes, weights=weights)
+        return self._finish(statistics)
+
+    def _begin(self, X: Any, y: NDArray[Any], classes: Any) -> None:
+        if self.schema is not None:
+            self.classes_ = self._own_classes(y)
+            return
+        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+        columns = columns_by_position(X)
+        names = getattr(self, "feature_names_in_", None)
+        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
+        self.kinds_: list[Kind] = column_kinds(columns, self.names_, self.categorical_features)
+
+    def _finish(self, statistics: Statistics) -> Self:
+        prior = self.class_prior
+        if prior is not None:
+            prior = np.asarray(prior, dtype=float)
+            if prior.shape != self.classes_.shape:
+                raise ValueError("Number of priors must match number of classes.")
+            if not np.isclose(prior.sum(), 1.0):
+                raise ValueError("The sum of the priors should be 1.")
+            if (prior < 0).any():
+                raise ValueError("Priors must be non-negative.")
+        if np.sum(statistics.totals) <= 0:
+            raise EstimationError("the weights of all records are zero; nothing can be learnt")
+        self.statistics_ = statistics
+        self.class_count_ = np.asarray(statistics.totals, dtype=float)
+        self.model_ = estimate(
+            statistics,
+            "none",
+            smoothing=self.alpha,
+            likelihood=self.likelihood,
+            variance_smoothing=self.var_smoothing,
+            prior=prior,
+        )
+        self.class_prior_ = np.exp(self.model_.log_prior)
+        self.guarantee_: Guarantee = statistics.guarantee
+        return self
+
+
+def _weights(sample_weight: Any, rows: int) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=float)
+    return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
+
+
+def _guarded(factor: GaussianFactor) -> bool:
+    """Whether values must be checked against bounds before they are scored."""
+    feature = factor.feature
+    return feature.bounded or feature.integer or not feature.optional
+
+
+def _mixed(rows: Any) -> bool:
+    """Whether a list of rows holds both text and numbers."""
+    if len(rows) == 0 or not isinstance(rows[0], (list, tuple)):
+        return False
+    kinds = {isinstance(value, str) for value in rows[0]}
+    return len(kinds) == 2

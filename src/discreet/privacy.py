@@ -1,0 +1,332 @@
+"""The promise: what is guaranteed, to whom, against whom, and what it rests on.
+
+epsilon is always **per person and total**: everything that one person's data ever influenced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from discreet.documents import Body
+from discreet.errors import PrivacyError
+
+__all__ = ["Charge", "Guarantee", "epsilon_of_channel"]
+
+Neighbours = Literal["add-remove", "replace"]
+Trust = Literal["none", "central", "local", "survey", "federated"]
+
+_RELATION = {
+    "add-remove": "adding or removing {unit}",
+    "replace": "replacing {unit} by any other",
+}
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one released thing cost."""
+
+    name: str
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A differential-privacy promise with everything it depends on.
+
+    Parameters
+    ----------
+    epsilon : float
+        Per person and total. ``math.inf`` means no protection at all.
+    delta : float, default 0
+    neighbours : {"add-remove", "replace"}
+        Which change to the data the promise is about.
+    trust : {"none", "central", "local", "survey", "federated"}
+        Who is trusted; ``"none"`` stands for a model without any promise.
+    unit : str
+        What of a person is protected.
+    against : str
+        Who learns no more than epsilon allows.
+    assumptions : tuple of str
+        What must hold for the promise to hold.
+    simulated : bool
+        Whether a seeded source was used: then this describes an experiment and promises nothing.
+    rho : float or None
+        Concentrated DP: the promise holds as rho-zCDP; epsilon and delta are its conversion.
+    charges : tuple of Charge
+        What each released number cost; they compose to epsilon and delta.
+
+    Examples
+    --------
+    >>> first = Guarantee(0.5, trust="central")
+    >>> second = Guarantee(0.25, trust="central")
+    >>> first.then(second).epsilon, first.beside(second).epsilon
+    (0.75, 0.5)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = "add-remove"
+    trust: Trust = "central"
+    unit: str = "one person's whole record"
+    against: str = "everyone who sees the released model"
+    assumptions: tuple[str, ...] = ()
+    simulated: bool = False
+    rho: float | None = None
+    charges: tuple[Charge, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.epsilon, (int, float)) or not self.epsilon >= 0:
+            raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number of at least 0")
+        if not 0 <= self.delta < 1:
+            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+        if self.neighbours not in get_args(Neighbours):
+            raise PrivacyError(f"neighbours={self.neighbours!r}; write one of {_names(Neighbours)}")
+        if self.trust not in get_args(Trust):
+            raise PrivacyError(f"trust={self.trust!r}; write one of {_names(Trust)}")
+        if self.rho is not None and not self.rho >= 0:
+            raise PrivacyError(f"rho is {self.rho!r}; it must be at least 0")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    @classmethod
+    def nothing(cls) -> Guarantee:
+        """The absence of a promise, for models trained on raw data."""
+        return cls(math.inf, trust="none", against="nobody")
+
+    @property
+    def private(self) -> bool:
+        """Whether anything at all is promised."""
+        return math.isfinite(self.epsilon) and not self.simulated
+
+    def then(self, other: Guarantee) -> Guarantee:
+        """Sequential composition: the same people took part in both, so the costs add up.
+
+        Two pure or approximate promises add their epsilons and deltas. Two concentrated ones add
+        their rhos as well, and the converted epsilon is the smaller of both ways.
+        """
+        self._comparable(other)
+        delta = self.delta + other.delta
+        epsilon = self.epsilon + other.epsilon
+        rho = None
+        if self.rho is not None and other.rho is not None:
+            rho = self.rho + other.rho
+            if delta > 0:
+                epsilon = min(epsilon, epsilon_of_rho(rho, delta))
+        return self._joined(other, epsilon, delta, rho, self._charges() + other._charges())
+
+    def beside(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
+        """Parallel composition: nobody took part in both, so the larger cost counts.
+
+        Parameters
+        ----------
+        other : Guarantee
+        split_by_data : bool, default False
+            Whether a record's own content (its class, say) decides which part it is in. Then the
+            promise must be about add-remove: a replaced record would touch both parts.
+        """
+        self._comparable(other)
+        if split_by_data and self.neighbours == "replace":
+            raise PrivacyError(
+                "replacing a record may move it from one part to the other, so both parts are "
+                "touched: compose with then(), or state the parts as add-remove"
+            )
+        worse = max(self, other, key=lambda one: (one.epsilon, one.delta))
+        rho = None
+        if self.rho is not None and other.rho is not None:
+            rho = max(self.rho, other.rho)
+        epsilon, delta = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
+        return self._joined(other, epsilon, delta, rho, worse._charges())
+
+    def as_replace(self) -> Guarantee:
+        """The same promise about replacing a record: removing one and adding another.
+
+        Group privacy for two steps: 2 epsilon, (1 + exp(epsilon)) delta, 4 rho.
+        """
+        if self.neighbours == "replace":
+            return self
+        delta = 0.0
+        if self.delta:
+            delta = self.delta * (1 + math.exp(min(self.epsilon, 700.0)))
+        if delta >= 1:
+            raise PrivacyError(
+                f"as replace-one this promise is void: delta becomes {delta:.3g}; use a smaller one"
+            )
+        return replace(
+            self,
+            epsilon=2 * self.epsilon,
+            delta=delta,
+            neighbours="replace",
+            rho=None if self.rho is None else 4 * self.rho,
+            charges=tuple(
+                Charge(c.name, 2 * c.epsilon, c.delta * (1 + math.exp(min(self.epsilon, 700.0))))
+                for c in self.charges
+            ),
+        )
+
+    def as_add_remove(self) -> Guarantee:
+        """The promise about adding or removing a record, where it can be stated.
+
+        A replace-one promise keeps the number of records fixed and public, so it says nothing
+        about adding or removing one; there is no factor that would turn it into such a promise.
+        """
+        if self.neighbours == "add-remove":
+            return self
+        raise PrivacyError(
+            "a replace-one promise says nothing about adding or removing a record (the number of "
+            "records may be public in it); make the release under add-remove instead"
+        )
+
+    def in_simulation(self) -> Guarantee:
+        """The same, marked as simulated: a seeded source was used, nothing is promised."""
+        return replace(self, simulated=True)
+
+    def _charges(self) -> tuple[Charge, ...]:
+        return self.charges or (Charge(self.trust, self.epsilon, self.delta),)
+
+    def _comparable(self, other: Guarantee) -> None:
+        if not isinstance(other, Guarantee):
+            raise PrivacyError(f"a Guarantee composes with a Guarantee, not with {other!r}")
+        if self.neighbours != other.neighbours:
+            raise PrivacyError(
+                f"one promise is about {self.neighbours}, the other about {other.neighbours}; "
+                "convert the add-remove one with as_replace() first"
+            )
+
+    def _joined(
+        self,
+        other: Guarantee,
+        epsilon: float,
+        delta: float,
+        rho: float | None,
+        charges: tuple[Charge, ...],
+    ) -> Guarantee:
+        if delta >= 1:
+            raise PrivacyError(f"together these promise nothing: delta adds up to {delta:.3g}")
+        return replace(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            trust=self.trust if self.trust == other.trust else _least(self, other),
+            unit=_both(self.unit, other.unit),
+            against=_both(self.against, other.against),
+            assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
+            simulated=self.simulated or other.simulated,
+            charges=charges,
+        )
+
+    def __str__(self) -> str:
+        """The promise in plain words."""
+        if math.isinf(self.epsilon):
+            lines = ["No privacy: this was computed from raw data and may reveal anyone in it."]
+        else:
+            change = _RELATION[self.neighbours].format(unit=self.unit)
+            lines = [
+                f"epsilon = {self.epsilon:g}"
+                + (f", delta = {self.delta:g}" if self.delta else "")
+                + f" per person in total ({self.neighbours}, {self.trust}):",
+                f"  {change} changes the probability of any outcome by at most a factor of "
+                f"{_factor(self.epsilon)}"
+                + (f", except with probability {self.delta:g}." if self.delta else "."),
+                f"  Protected against {self.against}.",
+            ]
+            if self.rho is not None:
+                lines.append(f"  Holds as {self.rho:g}-zCDP (concentrated).")
+            if self.neighbours == "add-remove":
+                lines.append(f"  Replacing a record instead costs {2 * self.epsilon:g}.")
+        lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
+        if self.simulated:
+            lines.append("  SIMULATED with a seeded source: this promises nothing to anyone.")
+        return "\n".join(lines)
+
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        body = {name: getattr(self, name) for name in GuaranteeBody.model_fields}
+        body["assumptions"] = list(self.assumptions)
+        body["charges"] = [[c.name, c.epsilon, c.delta] for c in self.charges]
+        return body
+
+
+class GuaranteeBody(Body):
+    """Shape of a Guarantee inside other documents."""
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = "add-remove"
+    trust: Trust = "central"
+    unit: str = "one person's whole record"
+    against: str = ""
+    assumptions: list[str] = []
+    simulated: bool = False
+    rho: float | None = None
+    charges: list[tuple[str, float, float]] = []
+
+    def guarantee(self) -> Guarantee:
+        """The value this shape stands for."""
+        fields = self.model_dump()
+        fields["assumptions"] = tuple(self.assumptions)
+        fields["charges"] = tuple(Charge(*charge) for charge in self.charges)
+        return Guarantee(**fields)
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
+    """Exact local epsilon of a finite channel: the largest log-ratio within an output's column.
+
+    Parameters
+    ----------
+    channel : iterable of sequences
+        Row x holds P(output | input x), as fractions, integers over a common denominator or floats.
+
+    Returns
+    -------
+    float
+        ``math.inf`` when some output is possible for one input and impossible for another.
+    """
+    rows = [list(row) for row in channel]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise PrivacyError("a channel needs one row an input, all of the same length")
+    if any(sum(row) != sum(rows[0]) and abs(sum(row) - sum(rows[0])) > 1e-9 for row in rows):
+        raise PrivacyError("the rows of a channel must have the same sum")
+    worst = 0.0
+    for column in zip(*rows, strict=True):
+        if min(column) < 0:
+            raise PrivacyError("a channel has no negative probabilities")
+        if max(column) == 0:
+            continue
+        if min(column) == 0:
+            return math.inf
+        worst = max(worst, _log(max(column)) - _log(min(column)))
+    return worst
+
+
+def _log(number: Any) -> float:
+    """Logarithm of a number that may be a fraction of integers beyond float range."""
+    if hasattr(number, "numerator") and not isinstance(number, float):
+        return math.log(int(number.numerator)) - math.log(int(number.denominator))
+    return math.log(number)
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"exp({epsilon:g})"
+
+
+def _least(one: Guarantee, other: Guarantee) -> Trust:
+    order = get_args(Trust)
+    return min((one.trust, other.trust), key=order.index)
+
+
+def _both(one: str, other: str) -> str:
+    return one if one == other else f"{one}; {other}"
+
+
+def _names(kinds: Any) -> str:
+    return ", ".join(map(repr, get_args(kinds)))

@@ -1,0 +1,120 @@
+"""Empirical Bayes for class-by-cell tables whose noise variance is known.
+
+How strongly features depend on the class is learnt from all features together (a mixture over a
+grid of strengths, fitted by EM); each cell is then shrunk towards "no dependence" by as much as
+its noise deserves. With no evidence at all, the model predicts the majority class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["shrunk", "soft"]
+
+Floats = NDArray[np.float64]
+
+STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+EM_STEPS = 30
+PRIOR_WEIGHT = 4.0
+SWEEPS = 4
+TINY = 1e-12
+
+
+def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
+    """Soft positivity: x far above the noise s, small and positive far below zero."""
+    return np.asarray((x + np.sqrt(x * x + 4 * kappa * s * s)) / 2)
+
+
+def shrunk(
+    tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: float
+) -> dict[str, Floats]:
+    """P(cell | class) of every feature.
+
+    Parameters
+    ----------
+    tables : mapping of name to (counts, variances)
+        Each of shape (classes, cells).
+    prior : array of shape (classes,)
+        Valid class probabilities.
+    people : float
+        How many people the counts stand for; sampling noise is judged by it.
+    """
+    parts = {name: _Interaction(*table, prior, people) for name, table in tables.items()}
+    weights = _strengths([part for part in parts.values() if part.cells > 1])
+    return {name: part.posterior(weights) for name, part in parts.items()}
+
+
+class _Interaction:
+    """One feature: its margin, and what is left of the table when margin and prior are removed."""
+
+    def __init__(self, counts: Floats, variances: Floats, prior: Floats, people: float) -> None:
+        self.cells = counts.shape[1]
+        whole = counts.sum()
+        if whole < 1:
+            whole = people
+        joint, noise = counts / whole, variances / whole**2
+        prior = np.maximum(prior, TINY)
+        self.margin = _margin(joint.sum(axis=0), noise.sum(axis=0))
+        self.expected = prior[:, None] * self.margin
+        self.spread = noise + self.expected * (1 - self.expected) / people + TINY**2
+        left = joint - self.expected
+        for _ in range(SWEEPS):  # an interaction sums to zero along rows and columns
+            left = left - self.spread * left.sum(axis=0) / self.spread.sum(axis=0)
+            share = left.sum(axis=1, keepdims=True) / self.spread.sum(axis=1, keepdims=True)
+            left = left - self.spread * share
+        self.left = left
+        rows = self.spread / self.spread.sum(axis=1, keepdims=True)
+        columns = self.spread / self.spread.sum(axis=0)
+        self.variance = np.maximum(self.spread * (1 - rows) * (1 - columns), TINY**2)
+        # the size of an interaction of strength one: M(1-M) p^2 (1-p)
+        self.scale = np.maximum(
+            (self.margin * (1 - self.margin)) * (prior**2 * (1 - prior))[:, None], TINY**2
+        )
+
+    def log_evidence(self) -> Floats:
+        """Log-likelihood of the cells under each strength, of shape (strengths, cells in all)."""
+        total = STRENGTHS[:, None, None] ** 2 * self.scale + self.variance
+        return np.asarray(
+            (-0.5 * (np.log(total) + self.left**2 / total)).reshape(len(STRENGTHS), -1)
+        )
+
+    def posterior(self, weights: Floats) -> Floats:
+        evidence = self.log_evidence().sum(axis=1) + np.log(weights)
+        responsibility = np.exp(evidence - evidence.max())
+        responsibility /= responsibility.sum()
+        prior = STRENGTHS[:, None, None] ** 2 * self.scale
+        keep = np.tensordot(responsibility, prior / (prior + self.variance), axes=1)
+        ratio = keep * self.left / self.expected
+        s = np.sqrt(keep * self.variance) / self.expected
+        conditional = self.margin * soft(1 + ratio, s, np.minimum(1.0, s * s) / 4)
+        conditional = np.maximum(conditional, TINY)
+        return np.asarray(conditional / conditional.sum(axis=1, keepdims=True))
+
+
+def _margin(observed: Floats, noise: Floats) -> Floats:
+    """Row sums shrunk to uniform (James and Stein, with the known noise), made positive."""
+    cells = len(observed)
+    uniform = 1 / cells
+    away = observed - uniform
+    keep = max(0.0, 1 - noise.sum() / max(float(away @ away), TINY)) if cells > 1 else 0.0
+    margin = soft(uniform + keep * away, np.sqrt(keep * noise), 1.0)
+    margin = np.maximum(margin, TINY)
+    return np.asarray(margin / margin.sum())
+
+
+def _strengths(parts: list[_Interaction]) -> Floats:
+    """Mixture weights of the strengths over all features, by EM with a flat Dirichlet prior."""
+    weights = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
+    if not parts:
+        return weights
+    evidence = np.array([part.log_evidence().sum(axis=1) for part in parts])
+    for _ in range(EM_STEPS):
+        posterior = evidence + np.log(weights)
+        posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        counts = posterior.sum(axis=0) + PRIOR_WEIGHT / len(STRENGTHS)
+        weights = counts / counts.sum()
+    return weights

@@ -1,0 +1,325 @@
+"""Where all roads meet: unbiased estimates with variances, and the promise they were made under.
+
+A trust model only decides how this table comes about. Exact statistics are integers with variance
+zero and no promise; noisy ones are real numbers, possibly negative, that add up to the truth on
+average. Nothing here is cleaned up: that is the estimation's work, and the user's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from discreet.documents import Body, dump, load
+from discreet.encoding import Cells, Grid
+from discreet.errors import EstimationError, FormatError
+from discreet.privacy import Guarantee, GuaranteeBody
+from discreet.schema import Categorical, Numeric, Schema, SchemaBody
+
+__all__ = ["Moments", "Order", "Statistics", "Table"]
+
+Array = NDArray[Any]
+VERSION = 1
+
+
+def _zeros_like(array: Array) -> Array:
+    return np.zeros(array.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Class-by-cell counts of one feature, ``counts[c, v]``, with the variance of each.
+
+    Parameters
+    ----------
+    cells : Cells
+    counts : array of shape (classes, cells)
+    variances : array of the same shape, optional
+        Zero where the counts are exact.
+    """
+
+    cells: Cells
+    counts: Array
+    variances: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.variances is None:
+            object.__setattr__(self, "variances", _zeros_like(self.counts))
+        if self.counts.shape != self.variances.shape or self.counts.shape[1:] != (self.cells.size,):
+            raise EstimationError(
+                f"{self.cells.feature.name}: counts of shape {self.counts.shape} do not fit "
+                f"{self.cells.size} cells"
+            )
+
+    def __add__(self, other: Table) -> Table:
+        if self.cells != other.cells:
+            raise EstimationError(f"{self.cells.feature.name}: the two tables have other cells")
+        return Table(self.cells, self.counts + other.counts, self.variances + other.variances)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Per-class count, sum and sum of squares of k, where x = origin + step * k.
+
+    On a public grid k is a whole number and the sums are exact integers on every engine. For
+    floats the step is 1 and the origin near the class means, which keeps the sums accurate.
+
+    Parameters
+    ----------
+    feature : Numeric
+    counts, totals, squares : arrays of shape (classes,)
+        Over the records whose value is present.
+    missing : array of shape (classes,)
+        How many values are missing.
+    origin : array of shape (classes,)
+    step : float
+    variances : array of shape (3, classes), optional
+        Of counts, totals and squares.
+    """
+
+    feature: Numeric
+    counts: Array
+    totals: Array
+    squares: Array
+    missing: Array
+    origin: Array
+    step: float = 1.0
+    variances: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.variances is None:
+            object.__setattr__(self, "variances", np.zeros((3, len(self.counts))))
+
+    @property
+    def mean(self) -> Array:
+        """Class means; the origin where a class has no values."""
+        counts = np.maximum(self.counts, 1e-300)
+        return np.asarray(
+            self.origin + self.step * np.where(self.counts > 0, self.totals / counts, 0.0)
+        )
+
+    @property
+    def variance(self) -> Array:
+        """Class variances (divided by n); may be negative when the sums are noisy."""
+        counts = np.where(self.counts > 0, self.counts, 1.0)
+        shift = self.totals / counts
+        return np.asarray(self.step**2 * (self.squares / counts - shift * shift))
+
+    def recentred(self, origin: Array) -> Moments:
+        """The same moments about another origin."""
+        move = (self.origin - origin) / self.step
+        totals = self.totals + self.counts * move
+        squares = self.squares + 2 * move * self.totals + self.counts * move * move
+        return Moments(
+            self.feature,
+            self.counts,
+            totals,
+            squares,
+            self.missing,
+            origin,
+            self.step,
+            self.variances,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.feature != other.feature or self.step != other.step:
+            raise EstimationError(f"{self.feature.name}: the two moments have other grids")
+        one = self
+        if not np.array_equal(self.origin, other.origin):
+            # Chan, Golub, LeVeque 1979: sums about the pooled mean lose no digits
+            weight = np.where(self.counts + other.counts > 0, self.counts + other.counts, 1.0)
+            pooled = (self.counts * self.mean + other.counts * other.mean) / weight
+            one, other = self.recentred(pooled), other.recentred(pooled)
+        return Moments(
+            one.feature,
+            one.counts + other.counts,
+            one.totals + other.totals,
+            one.squares + other.squares,
+            one.missing + other.missing,
+            one.origin,
+            one.step,
+            one.variances + other.variances,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Per-class order statistics on the grid: sorted distinct indices and how often each occurs.
+
+    Exact, private, and never written to a file; central methods read quantiles from it.
+    """
+
+    feature: Numeric
+    grid: Grid
+    levels: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def values(self, index: int) -> NDArray[np.float64]:
+        """All values of one class, sorted."""
+        return np.repeat(self.grid.value(self.levels), self.counts[index])
+
+    def __add__(self, other: Order) -> Order:
+        levels = np.union1d(self.levels, other.levels)
+        counts = np.zeros((len(self.counts), len(levels)), dtype=np.int64)
+        for one in (self, other):
+            counts[:, np.searchsorted(levels, one.levels)] += one.counts
+        return Order(self.feature, self.grid, levels, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """All that a Naive Bayes model needs to know.
+
+    Parameters
+    ----------
+    schema : Schema
+    totals : array of shape (classes,)
+        Estimated number of people in each class.
+    variances : array of shape (classes,), optional
+        Of the totals.
+    tables : mapping of feature name to Table
+    moments : mapping of feature name to Moments
+    orders : mapping of feature name to Order
+        Only when asked for, only in exact statistics.
+    guarantee : Guarantee
+    """
+
+    schema: Schema
+    totals: Array
+    variances: Array = None  # type: ignore[assignment]
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    moments: Mapping[str, Moments] = field(default_factory=dict)
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    guarantee: Guarantee = field(default_factory=Guarantee.nothing)
+
+    def __post_init__(self) -> None:
+        if self.variances is None:
+            object.__setattr__(self, "variances", _zeros_like(self.totals))
+        if self.totals.shape != (len(self.schema.classes),):
+            raise EstimationError(
+                f"totals of shape {self.totals.shape} do not fit {len(self.schema.classes)} classes"
+            )
+
+    @property
+    def exact(self) -> bool:
+        """Whether no number here carries noise."""
+        parts = [table.variances for table in self.tables.values()]
+        parts += [moments.variances for moments in self.moments.values()]
+        return not any(np.any(part) for part in [self.variances, *parts])
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Statistics of disjoint groups of people; the larger epsilon is everyone's."""
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        if self.schema.digest != other.schema.digest:
+            raise EstimationError("these statistics follow different schemas; they cannot be added")
+        for one, two in ((self.tables, other.tables), (self.moments, other.moments)):
+            if one.keys() != two.keys():
+                raise EstimationError("these statistics cover different features")
+        return Statistics(
+            self.schema,
+            self.totals + other.totals,
+            self.variances + other.variances,
+            {name: table + other.tables[name] for name, table in self.tables.items()},
+            {name: one + other.moments[name] for name, one in self.moments.items()},
+            {n: o + other.orders[n] for n, o in self.orders.items() if n in other.orders},
+            self.guarantee.beside(other.guarantee),
+        )
+
+    def to_json(self) -> str:
+        """Write as versioned JSON. Exact statistics are private data: guard such a file."""
+        body = {
+            "schema": self.schema.to_body(),
+            "totals": self.totals.tolist(),
+            "variances": self.variances.tolist(),
+            "tables": {
+                name: {
+                    "edges": list(table.cells.edges),
+                    "counts": table.counts.tolist(),
+                    "variances": table.variances.tolist(),
+                }
+                for name, table in self.tables.items()
+            },
+            "moments": {
+                name: {
+                    **{key: getattr(one, key).tolist() for key in _MOMENT_ARRAYS},
+                    "step": one.step,
+                }
+                for name, one in self.moments.items()
+            },
+            "guarantee": self.guarantee.to_body(),
+        }
+        return dump("statistics", VERSION, body, indent=None)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Statistics:
+        """Read what :meth:`to_json` wrote."""
+        body = load(text, "statistics", VERSION, _StatisticsBody)
+        schema = body.public.value()
+        try:
+            tables = {name: one.table(schema, name) for name, one in body.tables.items()}
+            moments = {name: one.moments(schema, name) for name, one in body.moments.items()}
+            totals, variances = np.array(body.totals), np.array(body.variances)
+            guarantee = body.guarantee.guarantee()
+            return cls(schema, totals, variances, tables, moments, {}, guarantee)
+        except ValueError as error:
+            raise FormatError(f"these statistics do not fit their own schema: {error}") from None
+
+
+_MOMENT_ARRAYS = ("counts", "totals", "squares", "missing", "origin", "variances")
+
+Number = int | float
+
+
+class _TableBody(Body):
+    edges: list[float]
+    counts: list[list[Number]]
+    variances: list[list[Number]]
+
+    def table(self, schema: Schema, name: str) -> Table:
+        cells = cells_from(schema, name, self.edges)
+        return Table(cells, np.array(self.counts), np.array(self.variances))
+
+
+class _MomentsBody(Body):
+    counts: list[Number]
+    totals: list[Number]
+    squares: list[Number]
+    missing: list[Number]
+    origin: list[float]
+    variances: list[list[Number]]
+    step: float
+
+    def moments(self, schema: Schema, name: str) -> Moments:
+        feature = schema[name]
+        if not isinstance(feature, Numeric):
+            raise FormatError(f"{name} is not numeric, so it has no moments")
+        arrays = {key: np.array(getattr(self, key)) for key in _MOMENT_ARRAYS}
+        if any(arrays[key].shape != (len(schema.classes),) for key in _MOMENT_ARRAYS[:5]):
+            raise FormatError(f"{name}: the moments do not fit the classes")
+        return Moments(feature, step=self.step, **arrays)
+
+
+class _StatisticsBody(Body):
+    public: SchemaBody = Field(alias="schema")
+    totals: list[Number]
+    variances: list[Number]
+    tables: dict[str, _TableBody]
+    moments: dict[str, _MomentsBody]
+    guarantee: GuaranteeBody
+
+
+def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:
+    """The cells of a feature as a file states them."""
+    feature = schema[name]
+    if isinstance(feature, Categorical):
+        return Cells.of(schema, name)
+    if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
+        raise FormatError(f"{name}: the edges of its bins do not increase")
+    return Cells(feature, tuple(edges), schema.missing_tokens, schema.unseen, schema.outliers)
