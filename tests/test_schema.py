@@ -1,0 +1,151 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
+from discreet.schema import text_of
+
+
+def mortgage(**options):
+    return Schema(
+        [Numeric("age", 18, 100, integer=True), Categorical("gender", ["female", "male"])],
+        "missed",
+        ["no", "yes"],
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: Categorical("a", []), "empty; list every value"),
+        (lambda: Categorical("a", ["x", "x"]), "listed twice"),
+        (lambda: Categorical("a", [1, "1"]), "listed twice"),
+        (lambda: Categorical("a", [True, "true"]), "listed twice"),
+        (lambda: Categorical("a", "xyz"), "must be a list"),
+        (lambda: Categorical("a", ["x", None]), "leave missing values to missing="),
+        (lambda: Categorical("a", [math.nan]), "cannot be one of the values"),
+        (lambda: Categorical("", ["x"]), "needs a name"),
+        (lambda: Categorical(3, ["x"]), "needs a name"),
+        (lambda: Numeric("a", 5, 5), "lower 5 is not below upper 5; swap them"),
+        (lambda: Numeric("a", 6, 5), "swap them"),
+        (lambda: Numeric("a", math.nan, 5), "lower is nan; write a number you know"),
+        (lambda: Numeric("a", "0", 5), "lower is '0'"),
+        (lambda: Numeric("a", None, 5), "lower is None"),
+        (lambda: Numeric("a", 0.5, 5, integer=True), "not a whole number"),
+        (lambda: Schema([], "y", [0, 1]), "features is empty"),
+        (lambda: Schema([Numeric("a", 0, 1)], "y", [0, 0]), "listed twice in classes"),
+        (lambda: Schema([Numeric("a", 0, 1)], "y", []), "classes is empty"),
+        (lambda: Schema([Numeric("a", 0, 1)], "a", [0, 1]), "the target must not predict itself"),
+        (lambda: Schema([Numeric("a", 0, 1)] * 2, "y", [0, 1]), "two features are named 'a'"),
+        (lambda: Schema(["a"], "y", [0, 1]), "write Categorical(name, values)"),
+        (lambda: Schema(Numeric("a", 0, 1), "y", [0, 1]), "must be a list of features"),
+        (lambda: mortgage(missing="drop"), "write one of ('skip', 'category')"),
+        (lambda: mortgage(outliers="drop"), "write one of ('error', 'clip')"),
+        (lambda: mortgage(unseen="drop"), "write one of ('error', 'other')"),
+        (lambda: mortgage(missing_tokens="?"), "write ['?']"),
+        (lambda: mortgage()["agee"], "there are age, gender"),
+    ],
+)
+def test_a_mistake_says_what_to_write_instead(build, says):
+    with pytest.raises(SchemaError) as error:
+        build()
+    assert says in str(error.value)
+
+
+def test_json_round_trip_keeps_everything_and_the_digest():
+    schema = Schema(
+        [Numeric("a", -1.5, 2), Numeric("free"), Categorical("b", [True, 2, "x", 0.5], False)],
+        "y",
+        [1, 0],
+        missing="category",
+        outliers="clip",
+        unseen="other",
+        missing_tokens=["?", "n/a"],
+    )
+    again = Schema.from_json(schema.to_json())
+    assert again == schema
+    assert again.digest == schema.digest
+    assert [type(value) for value in again["b"].values] == [bool, int, str, float]
+
+
+def test_the_digest_changes_with_every_public_fact():
+    digests = {mortgage().digest}
+    digests.add(mortgage(missing="category").digest)
+    digests.add(mortgage(outliers="clip").digest)
+    digests.add(mortgage(unseen="other").digest)
+    digests.add(mortgage(missing_tokens=["?"]).digest)
+    digests.add(Schema(mortgage().features, "missed", ["yes", "no"]).digest)
+    digests.add(Schema(mortgage().features[::-1], "missed", ["no", "yes"]).digest)
+    assert len(digests) == 7
+
+
+def test_people_may_edit_a_schema_file():
+    text = mortgage().to_json().replace("100.0", "120.0")
+    assert Schema.from_json(text)["age"].upper == 120
+
+
+def test_a_schema_may_be_written_by_hand_without_ceremony():
+    text = json.dumps(
+        {
+            "features": [{"name": "a", "kind": "categorical", "values": ["x", "y"]}],
+            "target": "t",
+            "classes": ["no", "yes"],
+            "missing": "category",
+        }
+    )
+    schema = Schema.from_json(text)
+    assert schema.missing == "category"
+    assert schema["a"].optional
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "truncated"),
+        ("[1, 2]", "holds a JSON object"),
+        ('{"format": "discreet/model", "version": 1}', "not a discreet schema"),
+        ('{"format": "discreet/schema", "version": 99}', "update discreet"),
+        ('{"format": "discreet/schema", "version": 1}', "misshapen"),
+        ('{"format": "discreet/schema", "version": true}', "no proper version"),
+        ("[" * 100_000, "not a whole schema file"),
+    ],
+)
+def test_a_broken_file_is_refused_with_a_reason(text, says):
+    with pytest.raises(FormatError) as error:
+        Schema.from_json(text)
+    assert says in str(error.value)
+
+
+def test_an_unknown_field_is_refused_rather_than_ignored():
+    text = mortgage().to_json().replace('"target"', '"epsilon": 3, "target"')
+    with pytest.raises(FormatError, match="epsilon"):
+        Schema.from_json(text)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["adult", "mushroom", "glass", "car"])
+def test_descriptions_of_benchmark_tables_are_schemas(name):
+    import os
+
+    schema = Schema.read(os.path.join(os.environ["DISCREET_DATA"], f"{name}.json"))
+    assert Schema.from_json(schema.to_json()) == schema
+    optional = {feature.name for feature in schema.features if feature.optional}
+    assert (
+        optional
+        == {
+            "adult": {"workclass", "occupation", "native_country"},
+            "mushroom": {"stalk_root"},
+            "glass": set(),
+            "car": set(),
+        }[name]
+    )
+
+
+def test_one_spelling_for_equal_values():
+    assert text_of(1) == text_of(1.0) == text_of("1") == text_of(np.int8(1)) == "1"
+    assert text_of(True) == text_of(np.bool_(True)) == "true"
+    assert text_of(0.5) == "0.5"
+    assert text_of("05") == "05"
