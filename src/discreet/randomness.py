@@ -6,6 +6,7 @@ Both share the exact samplers of :mod:`discreet.samplers`.
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import weakref
@@ -15,7 +16,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from discreet.samplers import Number, Random, _count
+from discreet.samplers import Number, Random, Words, _count
 
 __all__ = ["CryptoRandom", "Number", "Random", "SeededRandom", "as_random"]
 
