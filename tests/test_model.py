@@ -143,6 +143,21 @@ def test_show_prints_promise_priors_and_evidence(capsys):
         assert part in printed
 
 
+def test_names_are_shown_as_they_are_and_never_read_as_markup(capsys):
+    public = Schema([Categorical("[bold]a", ["[/y]", "x"])], "[red]t", ["[/no]", "yes"])
+    table = np.log([[0.3, 0.7, 1.0], [0.6, 0.4, 1.0]])
+    factor = CellFactor(Cells.of(public, "[bold]a"), table)
+    NaiveBayesModel(public, np.log([0.5, 0.5]), [factor]).show()
+    printed = capsys.readouterr().out
+    for part in ("[bold]a", "[/y]", "[red]t", "[/no]"):
+        assert part in printed
+
+
+def test_without_factors_the_prior_decides():
+    bare = NaiveBayesModel(schema(), np.log([0.3, 0.7]), [])
+    assert bare.predict([ROW, ROW]).tolist() == ["yes", "yes"]
+
+
 def test_json_round_trip_is_exact():
     for missing in ("skip", "category"):
         before = model(missing)
@@ -212,6 +227,12 @@ def sealed(edit):
     [
         lambda b: b["factors"][0].update(variance=[1.0, -1.0]),
         lambda b: b["factors"][0].update(variance=[1.0]),
+        lambda b: b["factors"][0].update(mean=["nan", 1.0]),
+        lambda b: b["factors"][0].update(missing=[0.5]),
+        lambda b: b["factors"][3].update(log_probability=[[0.0, 0.0, 0.0], [0.0]]),
+        lambda b: b["factors"][3].update(log_probability=[[9.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+        lambda b: b["factors"].append(b["factors"][0]),
+        lambda b: b.update(log_prior=["nan", -1.0]),
         lambda b: b["factors"][0].update(feature="colour"),
         lambda b: b["factors"][0].update(feature="nobody"),
         lambda b: b["factors"][3].update(log_probability=[[0.0], [0.0]]),

@@ -139,9 +139,15 @@ def read_text(path: str | Path) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all: to a neighbour first, then renamed over."""
+    """Write a file whole or not at all: to a neighbour first, then renamed over.
+
+    What is not a plain file (a device, a pipe, a link) is written to as it is.
+    """
     target = Path(path)
     try:
+        if target.is_symlink() or (target.exists() and not target.is_file()):
+            target.write_text(text, encoding="utf-8")
+            return
         beside = target.with_name(f".{target.name}.part")
         beside.write_text(text, encoding="utf-8")
         beside.replace(target)

@@ -124,7 +124,8 @@ def _cell_factors(
     skip = statistics.schema.missing == "skip"
     used = {name: _kept(table, skip) for name, table in statistics.tables.items()}
     if postprocess == "bayes":
-        people = max(float(np.sum(statistics.totals)), 1.0)
+        everyone = max(float(np.sum(statistics.totals)), 1.0)
+        people = {name: table.people or everyone for name, table in statistics.tables.items()}
         probability = shrunk(used, share, people)
     else:
         probability = {

@@ -105,16 +105,17 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     """Print a model: its promise, its priors, its strongest evidence."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from discreet.model import GaussianFactor
 
     console = Console()
     console.print(str(model.guarantee), style="bold", highlight=False, markup=False)
-    priors = Table(title=f"{model.schema.target}: prior", title_justify="left")
+    priors = Table(title=Text(f"{model.schema.target}: prior"), title_justify="left")
     priors.add_column("class")
     priors.add_column("probability", justify="right")
     for label, value in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
-        priors.add_row(str(label), f"{value:.3f}")
+        priors.add_row(Text(str(label)), f"{value:.3f}")
     console.print(priors)
     evidence = strongest_evidence(model, strongest)
     if evidence:
@@ -123,15 +124,15 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
             table.add_column(column)
         table.add_column("log-odds", justify="right")
         for feature, value, label, odds in evidence:
-            table.add_row(feature, value, label, f"{odds:+.2f}")
+            table.add_row(Text(feature), Text(value), Text(label), f"{odds:+.2f}")
         console.print(table)
     normal = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
     if normal:
         table = Table(title="numeric features: mean ± deviation", title_justify="left")
         table.add_column("feature")
         for label in model.schema.classes:
-            table.add_column(str(label), justify="right")
+            table.add_column(Text(str(label)), justify="right")
         for factor in normal[: max(strongest, 10)]:
             pairs = zip(factor.mean, np.sqrt(factor.variance), strict=True)
-            table.add_row(factor.name, *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs))
+            table.add_row(Text(factor.name), *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs))
         console.print(table)

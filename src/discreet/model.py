@@ -148,18 +148,24 @@ class NaiveBayesModel:
 
     def __post_init__(self) -> None:
         classes = len(self.schema.classes)
-        shapes = [self.log_prior.shape]
+        names = [factor.name for factor in self.factors]
+        if len(set(names)) < len(names):
+            raise FormatError("a feature has two factors")
+        if self.log_prior.shape != (classes,) or not (self.log_prior <= 1e-9).all():
+            raise FormatError(f"the prior does not fit {classes} classes")
         for factor in self.factors:
             if isinstance(factor, CellFactor):
-                shapes.append(factor.log_probability.shape[:1])
-                if factor.log_probability.shape[1:] != (factor.cells.size,):
+                if factor.log_probability.shape != (classes, factor.cells.size):
                     raise FormatError(f"{factor.name}: the factor does not fit its cells")
-            else:
-                shapes += [factor.mean.shape, factor.variance.shape]
-                if not (factor.variance > 0).all():
-                    raise FormatError(f"{factor.name}: a variance is not positive")
-        if any(shape != (classes,) for shape in shapes):
-            raise FormatError(f"the factors do not fit {classes} classes")
+                if not (factor.log_probability <= 1e-9).all():
+                    raise FormatError(f"{factor.name}: a probability is above one or no number")
+                continue
+            arrays = [factor.mean, factor.variance]
+            arrays += [] if factor.missing is None else [factor.missing]
+            if any(a.shape != (classes,) or not np.isfinite(a).all() for a in arrays):
+                raise FormatError(f"{factor.name}: the density does not fit {classes} classes")
+            if not (factor.variance > 0).all():
+                raise FormatError(f"{factor.name}: a variance is not positive")
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -169,11 +175,11 @@ class NaiveBayesModel:
     def predict_joint_log_proba(self, rows: Any) -> Floats:
         """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
         columns = columns_of(rows, self.schema.names)
-        return self.score_columns([columns[factor.name] for factor in self.factors])
+        count = len(columns[self.schema.names[0]])
+        return self.score_columns([columns[factor.name] for factor in self.factors], count)
 
-    def score_columns(self, columns: Sequence[Any]) -> Floats:
+    def score_columns(self, columns: Sequence[Any], rows: int) -> Floats:
         """As :meth:`predict_joint_log_proba`, for columns in the order of the factors."""
-        rows = len(columns[0]) if len(columns) else 0
         score = np.tile(self.log_prior, (rows, 1))
         numbers: list[tuple[GaussianFactor, Any]] = []
         for factor, column in zip(self.factors, columns, strict=True):
@@ -250,9 +256,8 @@ class NaiveBayesModel:
             other = list(self.schema.classes).index(against)
         evidence = []
         for factor in self.factors:
-            score = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor]).score_columns(
-                [rows[factor.name]]
-            )[0]
+            alone = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor])
+            score = alone.score_columns([rows[factor.name]], 1)[0]
             label = factor.label(row.get(factor.name), self.schema)
             evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
         evidence.sort(key=lambda one: -abs(one.log_odds))
@@ -283,8 +288,11 @@ class NaiveBayesModel:
         """Read a model; what is damaged, newer or of another kind is refused."""
         body = load(text, "model", VERSION, _ModelBody)
         schema = body.public.value()
-        factors = [factor.factor(schema) for factor in body.factors]
-        return cls(schema, np.array(body.log_prior), factors, body.guarantee.guarantee())
+        try:
+            factors = [factor.factor(schema) for factor in body.factors]
+            return cls(schema, np.array(body.log_prior), factors, body.guarantee.guarantee())
+        except ValueError as error:
+            raise FormatError(f"this model contradicts itself: {error}") from None
 
     @classmethod
     def read(cls, path: str | Path) -> NaiveBayesModel:

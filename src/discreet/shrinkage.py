@@ -29,7 +29,7 @@ def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
 
 
 def shrunk(
-    tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: float
+    tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: Mapping[str, float]
 ) -> dict[str, Floats]:
     """P(cell | class) of every feature.
 
@@ -39,10 +39,10 @@ def shrunk(
         Each of shape (classes, cells).
     prior : array of shape (classes,)
         Valid class probabilities.
-    people : float
-        How many people the counts stand for; sampling noise is judged by it.
+    people : mapping of name to float
+        How many people each table was estimated from; sampling noise is judged by it.
     """
-    parts = {name: _Interaction(*table, prior, people) for name, table in tables.items()}
+    parts = {n: _Interaction(*table, prior, people[n]) for n, table in tables.items()}
     weights = _strengths([part for part in parts.values() if part.cells > 1])
     return {name: part.posterior(weights) for name, part in parts.items()}
 
@@ -75,14 +75,19 @@ class _Interaction:
         )
 
     def log_evidence(self) -> Floats:
-        """Log-likelihood of the cells under each strength, of shape (strengths, cells in all)."""
+        """Log-likelihood of the table under each strength.
+
+        The cells of an interaction are not independent: K d of them have (K - 1)(d - 1) degrees of
+        freedom, and the evidence is counted accordingly.
+        """
         total = STRENGTHS[:, None, None] ** 2 * self.scale + self.variance
-        return np.asarray(
-            (-0.5 * (np.log(total) + self.left**2 / total)).reshape(len(STRENGTHS), -1)
-        )
+        cells = -0.5 * (np.log(total) + self.left**2 / total)
+        classes = len(self.left)
+        freedom = (classes - 1) * (self.cells - 1) / (classes * self.cells)
+        return np.asarray(cells.sum(axis=(1, 2)) * freedom)
 
     def posterior(self, weights: Floats) -> Floats:
-        evidence = self.log_evidence().sum(axis=1) + np.log(weights)
+        evidence = self.log_evidence() + np.log(weights)
         responsibility = np.exp(evidence - evidence.max())
         responsibility /= responsibility.sum()
         prior = STRENGTHS[:, None, None] ** 2 * self.scale
@@ -110,7 +115,7 @@ def _strengths(parts: list[_Interaction]) -> Floats:
     weights = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
     if not parts:
         return weights
-    evidence = np.array([part.log_evidence().sum(axis=1) for part in parts])
+    evidence = np.array([part.log_evidence() for part in parts])
     for _ in range(EM_STEPS):
         posterior = evidence + np.log(weights)
         posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))

@@ -42,11 +42,14 @@ class Table:
     counts : array of shape (classes, cells)
     variances : array of the same shape, optional
         Zero where the counts are exact.
+    people : float, optional
+        How many people the table was estimated from, where not everyone was asked.
     """
 
     cells: Cells
     counts: Array
     variances: Array = None  # type: ignore[assignment]
+    people: float | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -60,7 +63,11 @@ class Table:
     def __add__(self, other: Table) -> Table:
         if self.cells != other.cells:
             raise EstimationError(f"{self.cells.feature.name}: the two tables have other cells")
-        return Table(self.cells, self.counts + other.counts, self.variances + other.variances)
+        asked = None
+        if self.people is not None and other.people is not None:
+            asked = self.people + other.people
+        counts, variances = self.counts + other.counts, self.variances + other.variances
+        return Table(self.cells, counts, variances, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +250,7 @@ class Statistics:
                     "edges": list(table.cells.edges),
                     "counts": table.counts.tolist(),
                     "variances": table.variances.tolist(),
+                    "people": table.people,
                 }
                 for name, table in self.tables.items()
             },
@@ -281,10 +289,11 @@ class _TableBody(Body):
     edges: list[float]
     counts: list[list[Number]]
     variances: list[list[Number]]
+    people: float | None = None
 
     def table(self, schema: Schema, name: str) -> Table:
         cells = cells_from(schema, name, self.edges)
-        return Table(cells, np.array(self.counts), np.array(self.variances))
+        return Table(cells, np.array(self.counts), np.array(self.variances), self.people)
 
 
 class _MomentsBody(Body):

@@ -102,7 +102,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):
             return self.model_.score_matrix(X)
         columns = self._columns(X)
-        return self.model_.score_columns([columns[factor.name] for factor in factors])
+        return self.model_.score_columns([columns[f.name] for f in factors], len(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of the class probabilities."""

@@ -1,0 +1,82 @@
+"""The command line: ``discreet --help``.
+
+A command's module is imported when the command is run, and what is heavy only inside it, so that
+help comes at once. What discreet raises on purpose ends as one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import IO, Any
+
+import click
+
+from discreet import __version__
+from discreet.errors import DiscreetError
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "demo": ("demo", "Train and explain a classifier on a bundled population."),
+    "schema": ("schema", "Infer, check and show the public description of a table."),
+    "predict": ("predict", "Predict the classes of a table's rows."),
+    "evaluate": ("predict", "Compare a model's predictions with the true classes."),
+    "show": ("predict", "Print a model: its promise, its priors, its evidence."),
+    "export": ("export", "Write a model for programs that do not have discreet."),
+    "datasets": ("datasets", "List and fetch the benchmark tables."),
+}
+"""Name to module and one line of help, in the order in which a newcomer meets them."""
+
+
+class Refusal(click.ClickException):
+    """An error that discreet raised on purpose, as one sentence."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence on standard error."""
+        click.echo(f"discreet: {' '.join(self.message.split())}", err=True, file=file)
+
+
+class Program(click.Group):
+    """The group of all commands; it knows their names without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"discreet.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table above."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; errors that were meant become a sentence, Ctrl-C becomes 130."""
+        try:
+            return super().invoke(ctx)
+        except DiscreetError as error:
+            raise Refusal(str(error)) from None
+        except KeyboardInterrupt:
+            ctx.exit(130)
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":  # what DuckDB makes of Ctrl-C
+                ctx.exit(130)
+            raise
+
+
+@click.command(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: discreet demo --out demo",
+)
+@click.version_option(__version__, prog_name="discreet", message="%(prog)s %(version)s")
+def main() -> None:
+    """Naive Bayes classifiers from data nobody has to reveal."""

@@ -1,0 +1,129 @@
+"""Reading tables piece by piece, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import DiscreetError, FormatError, SchemaError
+
+if TYPE_CHECKING:
+    from discreet.model import NaiveBayesModel
+    from discreet.schema import Schema
+
+__all__ = ["about", "batches", "folder", "read_model", "read_schema", "replacing", "write"]
+
+BATCH = 65_536
+"""Rows that are held in memory at once."""
+
+
+@contextmanager
+def about(path: str) -> Iterator[None]:
+    """Errors that are raised inside begin with the name of the file they are about."""
+    try:
+        yield
+    except DiscreetError as error:
+        if str(error).startswith(path):
+            raise
+        raise type(error)(f"{path}: {error}") from None
+
+
+def read_model(path: str) -> NaiveBayesModel:
+    """Read a model file."""
+    from discreet.model import NaiveBayesModel
+
+    with about(path):
+        return NaiveBayesModel.read(path)
+
+
+def read_schema(path: str) -> Schema:
+    """Read a schema file."""
+    from discreet.schema import Schema
+
+    with about(path):
+        return Schema.read(path)
+
+
+def batches(source: str, names: Sequence[str]) -> Iterator[Any]:
+    """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
+
+    Parameters
+    ----------
+    source : str
+        Path or glob.
+    names : sequence of str
+        The columns wanted; others are not read.
+    """
+    from discreet.encoding import columns_of
+    from discreet.engines import kind_of, open_table, reading
+
+    if kind_of(source) not in ("csv", "parquet"):
+        raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
+    table = open_table(source)
+    with about(source):
+        columns_of(dict.fromkeys(table.columns), names)
+    engine = table.get_backend()
+    with reading(source):
+        # counting does not care which row comes first, but here the first row is row 0
+        engine.raw_sql("SET preserve_insertion_order = true")
+        rows = engine.con.sql(engine.compile(table.select(*names)))
+        # not ibis' own to_pyarrow_batches: DuckDB 2 has renamed the method that it calls
+        stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_record_batch
+        return _pieces(source, stream(BATCH), engine)
+
+
+def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:
+    """Batch after batch; the engine is held because it closes when nobody holds it."""
+    from discreet.engines import reading
+
+    while True:
+        with reading(source):
+            batch = next(reader, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def folder(path: str) -> Path:
+    """A folder that exists; made if it does not."""
+    made = Path(path)
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be made a folder: {error.strerror or error}") from None
+    return made
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A neighbour to write to, which takes the file's place when all went well.
+
+    What is no regular file (``/dev/null``, a pipe) is written to directly.
+    """
+    target = Path(path).resolve()
+    beside = target
+    try:
+        if target.is_dir():
+            raise FormatError(f"{path}: is a folder; give the name of a file in it")
+        if not target.parent.is_dir():
+            raise FormatError(f"{path}: the folder {target.parent} does not exist; make it first")
+        if not target.exists() or target.is_file():
+            beside = target.with_name(f".{target.name}.part")
+        yield beside
+        if beside != target:
+            beside.replace(target)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if beside != target:
+            beside.unlink(missing_ok=True)
+
+
+def write(path: str | Path, content: str | bytes) -> None:
+    """Write a file whole or not at all."""
+    with replacing(path) as beside:
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)

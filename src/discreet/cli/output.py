@@ -1,0 +1,121 @@
+"""What all commands share in talking to people and to scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "example", "json_option", "print_json", "progress", "table"]
+
+PATIENCE = 2.0
+"""Seconds of silence before a progress bar appears."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help: lines to copy."""
+    return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that prints text as it is; no colours where there is no terminal."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def table(title: str, *columns: str) -> Any:
+    """An empty table; a column whose name starts with ``>`` holds numbers."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(title) if title else None, title_justify="left")
+    for position, name in enumerate(columns):
+        side: Any = "right" if name.startswith(">") else "left"
+        made.add_column(Text(name.removeprefix(">")), justify=side, no_wrap=position == 0)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: infinity becomes the word, not-a-number becomes null."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def print_json(body: Mapping[str, Any]) -> None:
+    """Print one JSON object on standard output."""
+    click.echo(json.dumps(_plain(body), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def progress(title: str, unit: str = "rows", quiet: bool = False) -> Iterator[Callable[..., None]]:
+    """Give a function ``advance(done, total=None)`` that draws a bar if the work takes long.
+
+    Parameters
+    ----------
+    title : str
+    unit : str
+        What is counted.
+    quiet : bool
+        Draw nothing, for instance because the output itself fills the terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total=None: None
+        return
+    begun, bar = time.monotonic(), _Bar(title, unit)
+
+    def advance(done: int, total: int | None = None) -> None:
+        if time.monotonic() - begun > PATIENCE:
+            bar.draw(done, total)
+
+    try:
+        yield advance
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """A rich progress bar on standard error that exists once it is drawn."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        self.title, self.unit = title, unit
+        self.bar: Any = None
+        self.task: Any = None
+
+    def draw(self, done: int, total: int | None) -> None:
+        if self.bar is None:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn(f"{{task.completed:,}} {self.unit}"),
+                TimeElapsedColumn(),
+                console=console(stderr=True),
+                transient=True,
+            )
+            self.bar.start()
+            self.task = self.bar.add_task(self.title, total=total)
+        self.bar.update(self.task, completed=done, total=total)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()

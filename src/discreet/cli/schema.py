@@ -1,0 +1,185 @@
+"""``discreet schema infer``, ``check`` and ``show``: the public description of a table."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import read_schema, write
+from discreet.cli.output import console, example, json_option, print_json, progress, table
+from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
+
+if TYPE_CHECKING:
+    from discreet.schema import Feature, Schema
+
+__all__ = ["schema"]
+
+
+@click.group(
+    epilog=example(
+        "discreet schema show people.schema.json",
+    )
+)
+def schema() -> None:
+    """Infer, check and show the public description of a table."""
+
+
+@schema.command(
+    epilog=example(
+        "discreet schema infer people.csv --target missed_payment -o people.schema.json",
+    )
+)
+@click.argument("data")
+@click.option("--target", required=True, help="The column that holds the classes.")
+@click.option(
+    "--categorical",
+    multiple=True,
+    metavar="A,B",
+    help="Columns of numbers that are categories; several with commas.",
+)
+@click.option(
+    "--missing-token", "tokens", multiple=True, help="A spelling of missing, such as '?'."
+)
+@click.option("-o", "--output", help="The file to write instead of standard output.")
+def infer(
+    data: str,
+    target: str,
+    categorical: tuple[str, ...],
+    tokens: tuple[str, ...],
+    output: str | None,
+) -> None:
+    """Take a schema from DATA, and say what was thereby taken from it.
+
+    What a schema says is public. A warning on standard error names everything that now comes
+    from private data: replace it by what you knew before you looked.
+    """
+    from discreet.inference import infer_schema
+
+    names = [name.strip() for part in categorical for name in part.split(",") if name.strip()]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrivacyWarning)
+        found = infer_schema(data, target, categorical=names, missing_tokens=list(tokens))
+    for warning in caught:
+        if issubclass(warning.category, PrivacyWarning):
+            console(stderr=True).print(f"PrivacyWarning: {warning.message}", style="yellow")
+    if output is None:
+        click.echo(found.to_json(), nl=False)
+    else:
+        write(output, found.to_json())
+        counts = f"{len(found.features)} features, {len(found.classes)} classes"
+        click.echo(f"{output}: {counts}, {found.digest}", err=True)
+
+
+@schema.command(
+    epilog=example(
+        "discreet schema check people.schema.json people.csv",
+    )
+)
+@click.argument("path", metavar="SCHEMA")
+@click.argument("data", required=False)
+@json_option
+def check(path: str, data: str | None, as_json: bool) -> None:
+    """Check a SCHEMA file, and whether DATA fits it if that is given.
+
+    The numbers of rows by class that are printed for DATA are private: they are exact.
+    """
+    from discreet.schema import text_of
+
+    public = read_schema(path)
+    body: dict[str, Any] = {
+        "schema": path,
+        "digest": public.digest,
+        "features": len(public.features),
+        "classes": [text_of(value) for value in public.classes],
+    }
+    if data is not None:
+        totals, problems = _counted(data, public)
+        body |= {"data": data, "fits": not problems, "problems": problems, "by_class": totals}
+    if as_json:
+        print_json(body)
+    if body.get("problems"):
+        raise SchemaError(f"{data} does not fit {path}: {_listed(body['problems'])}")
+    if as_json:
+        return
+    click.echo(f"{path}: {body['features']} features, {len(body['classes'])} classes")
+    click.echo(public.digest)
+    if data is not None:
+        click.echo(f"{data}: fits, {sum(body['by_class'].values()):,} rows")
+        for name, number in body["by_class"].items():
+            click.echo(f"  {public.target} = {name}: {number:,}")
+
+
+def _counted(data: str, public: Schema) -> tuple[dict[str, int], list[str]]:
+    """Rows by class, or everything that does not fit."""
+    from discreet.schema import Schema, text_of
+    from discreet.tables import count
+
+    with progress("counting", "queries") as advance:
+        try:
+            totals = count(data, public, progress=advance).totals
+            names = [text_of(value) for value in public.classes]
+            return dict(zip(names, totals.tolist(), strict=True)), []
+        except SchemaError as error:
+            problems = [str(error)]
+    for feature in public.features:  # counting stops at the first problem; find the others
+        options = (public.missing, public.outliers, public.unseen, public.missing_tokens)
+        alone = Schema([feature], public.target, public.classes, *options)
+        try:
+            count(data, alone)
+        except DiscreetError as error:
+            if str(error) not in problems:
+                problems.append(str(error))
+    return {}, problems
+
+
+def _listed(problems: list[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    return "; ".join(f"({number}) {one}" for number, one in enumerate(problems, 1))
+
+
+@schema.command(
+    epilog=example(
+        "discreet schema show people.schema.json",
+    )
+)
+@click.argument("path", metavar="SCHEMA")
+@json_option
+def show(path: str, as_json: bool) -> None:
+    """Print a SCHEMA file for people."""
+    from discreet.schema import text_of
+
+    public = read_schema(path)
+    if as_json:
+        print_json({**public.to_body(), "digest": public.digest})
+        return
+    printer = console()
+    shown = table("", "feature", "kind", "values or bounds", ">cells", "optional")
+    for feature in public.features:
+        kind, domain, cells = _described(feature, public)
+        shown.add_row(feature.name, kind, domain, cells, "yes" if feature.optional else "no")
+    printer.print(shown)
+    classes = ", ".join(text_of(value) for value in public.classes)
+    printer.print(f"target     {public.target}: {classes}")
+    tokens = "".join(f", also spelt {token!r}" for token in public.missing_tokens)
+    printer.print(f"missing    {public.missing}{tokens}")
+    printer.print(f"outliers   {public.outliers}")
+    printer.print(f"unseen     {public.unseen}")
+    printer.print(f"digest     {public.digest}", soft_wrap=True)
+
+
+def _described(feature: Feature, public: Schema) -> tuple[str, str, str]:
+    """Kind, domain and number of cells of a feature, in words."""
+    from discreet.encoding import Cells
+    from discreet.schema import Categorical, text_of
+
+    if isinstance(feature, Categorical):
+        values = [text_of(value) for value in feature.values]
+        more = f", … ({len(values)} values)" if len(values) > 12 else ""
+        cells = Cells.of(public, feature.name).size
+        return "categorical", ", ".join(values[:12]) + more, str(cells)
+    kind = "whole number" if feature.integer else "number"
+    bounds = f"{feature.lower:g} to {feature.upper:g}" if feature.bounded else "no bounds"
+    return kind, bounds, "bins"

@@ -1,0 +1,243 @@
+"""Oracles for large domains, whose report is a short code: local hashing and Hadamard response.
+
+A report costs a respondent three integers (OLH) or one (HR), however many values there are.
+Formulas: methods-local.md, section 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.mechanisms.oracle import (
+    ONE,
+    Flags,
+    FrequencyOracle,
+    Integers,
+    Reports,
+    batches,
+    exp_below,
+    histogram,
+    or_another,
+    outside,
+    share,
+)
+from discreet.randomness import Random
+
+__all__ = ["HR", "OLH"]
+
+
+@dataclass(frozen=True)
+class HR(FrequencyOracle):
+    """Hadamard response (Acharya, Sun, Zhang 2019, high privacy): an index where a row is +1.
+
+    Value v supports the indices i below ``order`` where row v + 1 of the Sylvester matrix,
+    (-1)^popcount(i & (v + 1)), is +1. A compact report is one int32. See ``FrequencyOracle``.
+    """
+
+    name: ClassVar[str] = "hr"
+
+    @property
+    def order(self) -> int:
+        """The matrix's order: the smallest power of two above ``size``."""
+        return 1 << self.size.bit_length()
+
+    @cached_property
+    def threshold(self) -> int:
+        """P(the index supports the value) over 2^64: exp(eps) / (exp(eps) + 1)."""
+        e = exp_below(self._budget)
+        return math.floor(ONE * e / (e + 1))
+
+    @property
+    def p_exact(self) -> Fraction:
+        """P(the index supports the value)."""
+        return share(self.threshold)
+
+    @property
+    def q_exact(self) -> Fraction:
+        """One half, whatever p is: rows are orthogonal, so half of either kind is +1 elsewhere."""
+        return Fraction(1, 2)
+
+    @property
+    def width(self) -> int:
+        """One index."""
+        return 1
+
+    def perturb(self, values: ArrayLike, random: Random) -> Reports:
+        """Return one index a respondent."""
+        rows = self._values(values) + 1
+        index = random.integers(self.order, rows.size)
+        wrong = _odd(index & rows) == random.bernoulli_words(self.threshold, rows.size)
+        index ^= (rows & -rows) * wrong  # flipping a bit of the row pairs its +1 with its -1
+        return index.astype(np.int32)
+
+    def encode(self, reports: Reports) -> Integers:
+        """Return the indices as a column."""
+        return reports.astype(np.int64)[:, None]
+
+    def _decoded(self, matrix: Integers) -> Reports:
+        return matrix[:, 0].astype(np.int32)
+
+    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        yield f"the index lies outside 0 .. {self.order - 1}", outside(matrix, 0, self.order - 1)
+
+    def tally(self, reports: Reports) -> Integers:
+        """Count the supporting indices of every value, with a fast Walsh-Hadamard transform."""
+        signed = histogram(reports, self.order)
+        half = 1
+        while half < self.order:
+            pairs = signed.reshape(-1, 2, half)
+            signed = np.stack((pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]), axis=1)
+            half *= 2
+        signed = signed.reshape(-1)  # row r: reports with +1 minus reports with -1; row 0: all
+        support: Integers = (signed[0] + signed[1 : self.size + 1]) // 2
+        return support
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Yield the indices."""
+        return ((index,) for index in range(self.order))
+
+    def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
+        """Return p or 1 - p, spread over half of the indices."""
+        supports = (report[0] & value + 1).bit_count() % 2 == 0
+        return (self.p_exact if supports else 1 - self.p_exact) / (self.order // 2)
+
+    def _worst_ratio(self) -> Fraction:
+        return self.p_exact / (1 - self.p_exact)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the size, the matrix's order and the coin of support."""
+        return {"size": self.size, "order": self.order, "p": str(self.threshold)}
+
+
+def _odd(numbers: Integers) -> Flags:
+    """Return whether each number below 2^32 has an odd count of ones."""
+    folded = numbers ^ numbers >> 16
+    for shift in (8, 4, 2, 1):
+        folded ^= folded >> shift
+    return (folded & 1).astype(np.bool_)
+
+
+@dataclass(frozen=True)
+class OLH(FrequencyOracle):
+    """Optimal local hashing (Wang et al. 2017, section 4.4): direct encoding of a private hash.
+
+    h(v) = ((a v + b) mod P) mod g with P = 2^31 - 1 prime; the key, a in 1 .. P - 1 and b in
+    0 .. P - 1, is drawn without looking at the value and sent along. A compact and a serialised
+    report is (a, b, y), int64. All products stay below 2^53. See ``FrequencyOracle``.
+    """
+
+    name: ClassVar[str] = "olh"
+    prime: ClassVar[int] = (1 << 31) - 1
+
+    @cached_property
+    def hashes(self) -> int:
+        """The hashes g = round(exp(eps)) + 1, at most 2^16."""
+        return min(round(exp_below(self._budget)) + 1, 1 << 16)
+
+    @cached_property
+    def threshold(self) -> int:
+        """P(the true hash) over 2^64: p = exp(eps) / (exp(eps) + g - 1)."""
+        e = exp_below(self._budget)
+        return math.floor(ONE * e / (e + self.hashes - 1))
+
+    @property
+    def collision(self) -> Fraction:
+        """P(h(u) = h(v)) for u and v different: just below 1/g.
+
+        For a uniform key (a v + b, a u + b) mod P is a uniform pair of different residues, so this
+        counts pairs in a class mod g; P mod g of the g classes hold one residue more.
+        """
+        few, larger = divmod(self.prime, self.hashes)
+        pairs = larger * (few + 1) * few + (self.hashes - larger) * few * (few - 1)
+        return Fraction(pairs, self.prime * (self.prime - 1))
+
+    @property
+    def p_exact(self) -> Fraction:
+        """P(the true hash)."""
+        return share(self.threshold)
+
+    @property
+    def q_exact(self) -> Fraction:
+        """P(the hash of a certain other value): 1/g but for about 1 in 2^31, exact here."""
+        p, same = self.p_exact, self.collision
+        return same * p + (1 - same) * (1 - p) / (self.hashes - 1)
+
+    @property
+    def width(self) -> int:
+        """The key's two integers and the hash."""
+        return 3
+
+    def perturb(self, values: ArrayLike, random: Random) -> Reports:
+        """Return (a, b, y) for each respondent."""
+        true = self._values(values)
+        reports = np.empty((true.size, 3), np.int64)
+        a = random.integers(self.prime - 1, true.size) + 1
+        b = random.integers(self.prime, true.size)
+        hashed = (a * true + b) % self.prime % self.hashes
+        reports[:, 0], reports[:, 1] = a, b
+        reports[:, 2] = or_another(hashed, self.hashes, self.threshold, random)
+        return reports
+
+    def encode(self, reports: Reports) -> Integers:
+        """Return the reports as they are."""
+        return reports.astype(np.int64)
+
+    def _decoded(self, matrix: Integers) -> Reports:
+        return matrix.copy()
+
+    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        top = self.prime - 1
+        yield f"the key's factor lies outside 1 .. {top}", outside(matrix[:, :1], 1, top)
+        yield f"the key's shift lies outside 0 .. {top}", outside(matrix[:, 1:2], 0, top)
+        top = self.hashes - 1
+        yield f"the hash lies outside 0 .. {top}", outside(matrix[:, 2:], 0, top)
+
+    def tally(self, reports: Reports) -> Integers:
+        """Count, for every value, the reports whose hash function maps it to their hash."""
+        support = np.zeros(self.size, np.int64)
+        prime, g = np.uint32(self.prime), np.uint32(self.hashes)
+        for part in batches(len(reports), 16):
+            a, b, y = reports[part].T.astype(np.uint32, order="C")
+            wrapped, quotient = np.empty_like(b), np.empty_like(b)
+            for value in range(self.size):  # b is (a value + b) mod P
+                np.floor_divide(b, g, out=quotient)
+                quotient *= g
+                quotient += y
+                support[value] += np.count_nonzero(quotient == b)
+                b += a
+                np.subtract(b, prime, out=wrapped)  # beyond 2^31 where b < P, as unsigned wrap
+                np.minimum(b, wrapped, out=b)
+        return support
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Yield every key with every hash."""
+        for a in range(1, self.prime):
+            for b in range(self.prime):
+                yield from ((a, b, y) for y in range(self.hashes))
+
+    def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
+        """Return p or (1 - p)/(g - 1), spread over the keys."""
+        a, b, y = report
+        true = (a * value + b) % self.prime % self.hashes == y
+        chance = self.p_exact if true else (1 - self.p_exact) / (self.hashes - 1)
+        return chance / (self.prime * (self.prime - 1))
+
+    def _worst_ratio(self) -> Fraction:
+        return self.p_exact * (self.hashes - 1) / (1 - self.p_exact)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the size, the hashes, the prime and the coin of truth."""
+        return {
+            "size": self.size,
+            "hashes": self.hashes,
+            "prime": self.prime,
+            "p": str(self.threshold),
+        }

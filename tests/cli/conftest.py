@@ -1,0 +1,50 @@
+"""A folder with a model, its schema and its people, and a way to run commands on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet.cli import main
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``discreet demo --out`` writes."""
+    folder = tmp_path_factory.mktemp("demo")
+    result = CliRunner().invoke(main, ["demo", "--rows", "800", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def run(demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in an empty folder that links to the demo's files."""
+    for file in demo_folder.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def invoke(*arguments: object) -> Result:
+        return CliRunner().invoke(main, [str(one) for one in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
+    """Run a command that must fail with exit code 2 and one sentence; give the sentence."""
+
+    def invoke(*arguments: object) -> str:
+        result = run(*arguments)
+        assert result.exit_code == 2, (result.output, result.exception)
+        assert result.stderr.startswith("discreet: ")
+        assert result.stderr.count("\n") == 1
+        return result.stderr
+
+    return invoke

@@ -1,0 +1,119 @@
+"""``discreet schema infer``, ``check`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import Result
+
+from discreet import Numeric, Schema
+from discreet.datasets import MORTGAGE_SCHEMA
+
+Run = Callable[..., Result]
+Refused = Callable[..., str]
+
+
+def test_inference_writes_a_schema_and_says_what_it_took(run: Run) -> None:
+    result = run("schema", "infer", "others.csv", "--target", "missed_payment")
+    assert result.exit_code == 0
+    schema = Schema.from_json(result.stdout)
+    assert schema.names == MORTGAGE_SCHEMA.names
+    assert result.stderr.startswith("PrivacyWarning: ")
+    for name in (*schema.names, "missed_payment"):
+        assert name in result.stderr
+
+
+def test_inference_with_choices(run: Run) -> None:
+    frame = pd.read_csv("others.csv")
+    frame["income"] = frame["income"].replace("low", "?")
+    frame.to_csv("marked.csv", index=False)
+    options = ["--categorical", "age, credit_score", "--missing-token", "?", "-o", "made.json"]
+    result = run("schema", "infer", "marked.csv", "--target", "missed_payment", *options)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    schema = Schema.read("made.json")
+    assert not isinstance(schema["age"], Numeric)
+    assert not isinstance(schema["credit_score"], Numeric)
+    assert isinstance(schema["years_at_address"], Numeric)
+    assert schema.missing_tokens == ("?",)
+    assert "?" not in schema["income"].values  # type: ignore[union-attr]
+    assert run("schema", "check", "made.json", "marked.csv").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["others.csv", "--target", "nothing"], "lacks the column nothing"),
+        (["none.csv", "--target", "a"], "none.csv: there is no such file"),
+        (["others.csv", "--target", "missed_payment", "--categorical", "nothing"], "nothing"),
+        (["others.csv", "--target", "missed_payment", "-o", "nowhere/s.json"], "does not exist"),
+    ],
+)
+def test_inference_that_cannot_be(arguments: list[str], message: str, run: Run) -> None:
+    result = run("schema", "infer", *arguments)
+    assert result.exit_code == 2
+    sentence = result.stderr[result.stderr.index("discreet: ") :]
+    assert message in sentence
+    assert sentence.count("\n") == 1
+
+
+def test_a_table_that_fits_is_counted(run: Run) -> None:
+    result = run("schema", "check", "schema.json", "others.csv")
+    assert result.exit_code == 0
+    assert "fits, 800 rows" in result.stdout
+    body = json.loads(run("schema", "check", "schema.json", "others.csv", "--json").stdout)
+    truth = pd.read_csv("others.csv")["missed_payment"].value_counts().to_dict()
+    assert body["by_class"] == truth
+    assert body["fits"] is True
+    assert body["digest"] == MORTGAGE_SCHEMA.digest
+
+
+def test_a_schema_is_checked_alone(run: Run) -> None:
+    body = json.loads(run("schema", "check", "schema.json", "--json").stdout)
+    assert body["features"] == 8
+    assert "data" not in body
+
+
+def test_everything_that_does_not_fit_is_named(run: Run, refused: Refused) -> None:
+    frame = pd.read_csv("others.csv")
+    frame.loc[3, "age"] = 140
+    frame.loc[5, "income"] = "rich"
+    frame.loc[5, "region"] = "moon"
+    frame.to_csv("bad.csv", index=False)
+    said = refused("schema", "check", "schema.json", "bad.csv")
+    for part in ("bad.csv does not fit schema.json", "age: 140", "'rich'", "'moon'", "(3)"):
+        assert part in said
+    assert "(4)" not in said
+    result = run("schema", "check", "schema.json", "bad.csv", "--json")
+    assert result.exit_code == 2
+    body = json.loads(result.stdout)
+    assert body["fits"] is False
+    assert len(body["problems"]) == 3
+
+
+@pytest.mark.parametrize("path", ["none.json", "model.json", "others.csv", "empty.json", "."])
+def test_a_bad_schema_file_is_refused(path: str, refused: Refused) -> None:
+    Path("empty.json").touch()
+    for command in ("show", "check"):
+        assert refused("schema", command, path).startswith(f"discreet: {path}: ")
+
+
+def test_a_mistake_in_a_schema_names_file_and_field(refused: Refused) -> None:
+    whole = json.loads(Path("schema.json").read_text())
+    whole["features"][0]["lower"] = 200
+    Path("wrong.json").write_text(json.dumps(whole))
+    assert "wrong.json: age: lower 200" in refused("schema", "check", "wrong.json")
+
+
+def test_a_schema_is_shown(run: Run) -> None:
+    text = run("schema", "show", "schema.json").stdout
+    for part in ("loan_to_value", "0 to 1.5", "whole number", "low, medium, high", "digest"):
+        assert part in text
+    assert MORTGAGE_SCHEMA.digest in text
+    body = json.loads(run("schema", "show", "schema.json", "--json").stdout)
+    assert body["digest"] == MORTGAGE_SCHEMA.digest
+    assert len(body["features"]) == 8

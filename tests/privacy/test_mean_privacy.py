@@ -1,0 +1,321 @@
+"""No mean oracle's report tells more than epsilon: enumerated exactly, on what leaves the device.
+
+``law`` walks through every outcome of every random draw that ``perturb`` makes for one respondent,
+so its fractions are the channel of the code itself. The textbook's listings and the published even
+case of Duchi's oracle go through the same test and must fail it.
+"""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from discreet.mechanisms.mean import (
+    Duchi,
+    DuchiMany,
+    Hybrid,
+    HybridMany,
+    Laplace,
+    MeanOracle,
+    OneBit,
+    Piecewise,
+    PiecewiseMany,
+)
+from discreet.privacy import epsilon_of_channel
+from discreet.randomness import Random
+
+ONE = 1 << 64
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
+
+Channel = Sequence[Sequence[Fraction]]
+
+
+def small_oracles(epsilon: float) -> list[MeanOracle]:
+    """Every oracle, small enough to write its channel out."""
+    scalar: list[MeanOracle] = [
+        kind(epsilon, window, resolution=R)
+        for kind in (Piecewise, Hybrid)
+        for window in ("least", "published")
+        for R in (1, 4, 16)
+    ]
+    many: list[MeanOracle] = [
+        kind(epsilon, n, resolution=1)
+        for kind in (OneBit, PiecewiseMany, HybridMany)
+        for n in (1, 2, 3)
+    ]
+    duchi: list[MeanOracle] = [DuchiMany(epsilon, n, resolution=2) for n in (1, 2, 3, 4, 5)]
+    return [Duchi(epsilon, resolution=4), *duchi, *scalar, *many]
+
+
+def some_levels(oracle: MeanOracle) -> list[int]:
+    """All levels, or both ends and the middle: Duchi's rows are linear in each coordinate."""
+    R = oracle.resolution
+    return [-R, 0, R] if oracle.size > 1 else list(range(-R, R + 1))
+
+
+def worst_ratio(channel: Channel) -> Fraction | float:
+    """The largest quotient of two probabilities of one report."""
+    worst = Fraction(1)
+    for column in zip(*channel, strict=True):
+        most, least = max(column), min(column)
+        if most and not least:
+            return math.inf
+        if most:
+            worst = max(worst, most / least)
+    return worst
+
+
+def keeps(epsilon: float, ratio: Fraction | float) -> bool:
+    """Whether a ratio is at most exp(epsilon), decided with 100 digits."""
+    if isinstance(ratio, float):
+        return ratio <= 1
+    context = decimal.Context(prec=100)
+    slack = 1 - Fraction(1, 10**95)
+    return ratio <= Fraction(context.exp(decimal.Decimal(epsilon))) * slack
+
+
+def private(epsilon: float, channel: Channel) -> bool:
+    assert all(sum(row) == 1 for row in channel)
+    return keeps(epsilon, worst_ratio(channel))
+
+
+@pytest.mark.parametrize("epsilon", [*EPSILONS, 7.5])
+def test_the_worst_ratio_is_at_most_exp_epsilon_and_no_less_than_needed(epsilon: float) -> None:
+    for oracle in small_oracles(epsilon):
+        channel = oracle.channel(some_levels(oracle))
+        assert private(epsilon, channel), oracle
+        exact = epsilon_of_channel(channel)
+        assert exact == pytest.approx(oracle.epsilon_exact(), abs=1e-12), oracle
+        assert exact == pytest.approx(epsilon, abs=1e-6), oracle
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_default_resolutions_spend_the_whole_epsilon(epsilon: float) -> None:
+    for n in (1, 2, 7, 28):
+        many = (Laplace, DuchiMany, OneBit, PiecewiseMany, HybridMany)
+        for oracle in (Duchi(epsilon), Piecewise(epsilon), Hybrid(epsilon), *(
+            kind(epsilon, n) for kind in many
+        )):  # fmt: skip
+            assert epsilon - 1e-6 < oracle.epsilon_exact() <= epsilon * (1 + 1e-15), oracle
+
+
+@given(st.floats(1e-9, 1e6), st.sampled_from([1, 2, 64, 1024, 1 << 20]))
+def test_rounding_never_exceeds_any_epsilon(epsilon: float, resolution: int) -> None:
+    duchi = Duchi(epsilon, resolution=resolution)
+    plus = Fraction(ONE // 2 + resolution * duchi.slope, ONE)
+    many = DuchiMany(epsilon, 3, resolution=resolution)
+    piecewise = Piecewise(epsilon, resolution=resolution)
+    inside = Fraction(piecewise.inside, ONE)
+    high, low = inside / (2 * piecewise.half + 1), (1 - inside) / (2 * resolution)
+    for ratio in (plus / (1 - plus), Fraction(many.agree, ONE - many.agree), high / low):
+        assert ratio > 1
+        assert keeps(min(epsilon, 200.0), ratio)
+
+
+def test_a_split_epsilon_adds_up_to_no_more() -> None:
+    for epsilon in np.linspace(5, 60, 301).tolist():
+        oracle = PiecewiseMany(epsilon, 20)
+        assert Fraction(oracle.each.epsilon) * oracle.sampled <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: int) -> None:
+    oracle = Laplace(epsilon, size)
+    # P(o | a) / P(o | b) <= exp(|a - b| / scale) <= exp(2 R size / scale): triangle inequality
+    loss = 2 * oracle.resolution * oracle.size / oracle.scale
+    assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < loss <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize(("epsilon", "size"), [(0.5, 1), (1.0, 1), (2.0, 1), (5.0, 1), (60.0, 2)])
+def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> None:
+    channel = Laplace(epsilon, size, resolution=1).channel()
+    assert private(epsilon, channel)
+    assert epsilon_of_channel(channel) == pytest.approx(epsilon, abs=1e-6)
+
+
+# The channel of the code itself
+
+
+class Every(Random):
+    """Takes the scripted branch at each draw, the first where the script ends, and notes odds."""
+
+    simulated = True
+
+    def __init__(self, script: Sequence[int]) -> None:
+        self.script, self.odds = list(script), list[list[Fraction]]()
+
+    def raw(self, count: int) -> NDArray[np.uint8]:
+        raise AssertionError("only samplers with known odds may be used")
+
+    def branch(self, odds: Iterable[Fraction]) -> int:
+        self.odds.append(list(odds))
+        if len(self.odds) > len(self.script):
+            self.script.append(0)
+        return self.script[len(self.odds) - 1]
+
+    def integers(self, below: int, size: int) -> NDArray[np.int64]:
+        odds = [Fraction(1, below)] * below
+        return np.array([self.branch(odds) for _ in range(size)], np.int64)
+
+    def coin(self, threshold: int) -> bool:
+        if threshold == 0:
+            return False
+        return self.branch([Fraction(threshold, ONE), 1 - Fraction(threshold, ONE)]) == 0
+
+    def bernoulli_words(self, threshold: int, size: int) -> NDArray[np.bool_]:
+        return np.array([self.coin(threshold) for _ in range(size)], np.bool_)
+
+    def bernoulli_each(self, thresholds: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        flags = [self.coin(int(t)) for t in thresholds.reshape(-1)]
+        return np.array(flags, np.bool_).reshape(thresholds.shape)
+
+    def subsets(self, pool: int, take: int, rows: int) -> NDArray[np.int64]:
+        all_of_them = list(itertools.combinations(range(pool), take))
+        odds = [Fraction(1, len(all_of_them))] * len(all_of_them)
+        # a set has no order, and the oracle must not rely on one
+        return np.array([all_of_them[self.branch(odds)][::-1] for _ in range(rows)], np.int64)
+
+
+def law(oracle: MeanOracle, values: Sequence[float]) -> dict[tuple[int, ...], Fraction]:
+    """P(serialised report) for one respondent, by trying every outcome of every draw."""
+    outcome: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+    script: list[int] = []
+    while True:
+        random = Every(script)
+        report = oracle.perturb([values], random)
+        outcome[tuple(report[0].tolist())] += math.prod(
+            odds[i] for odds, i in zip(random.odds, random.script, strict=True)
+        )
+        script = random.script
+        while script and script[-1] + 1 == len(random.odds[len(script) - 1]):
+            script.pop()
+        if not script:
+            return dict(outcome)
+        script[-1] += 1
+
+
+TREES: list[MeanOracle] = [
+    Duchi(1.0, resolution=2),
+    DuchiMany(1.0, 1, resolution=2),
+    DuchiMany(1.0, 2, resolution=2),
+    DuchiMany(1.0, 3, resolution=1),
+    OneBit(1.0, 2, resolution=2),
+    Piecewise(1.0, resolution=4),
+    Piecewise(3.0, "published", resolution=4),
+    PiecewiseMany(1.0, 2, resolution=2),
+    PiecewiseMany(5.0, 3, resolution=1),
+    Hybrid(0.3, resolution=1),
+    Hybrid(2.0, resolution=1),
+    HybridMany(1.0, 2, resolution=1),
+]
+
+
+@pytest.mark.parametrize("oracle", TREES, ids=repr)
+def test_the_code_draws_exactly_the_channel_it_states(oracle: MeanOracle) -> None:
+    R = oracle.resolution
+    levels = [-R, R] if oracle.size > 1 else [-R, -1, 0, 1, R]
+    outputs = [tuple(report) for report in oracle.outputs().tolist()]
+    for point, row in zip(oracle.inputs(levels), oracle.channel(levels), strict=True):
+        drawn = law(oracle, [i / R for i in point])
+        assert drawn == {report: p for report, p in zip(outputs, row, strict=True) if p}
+
+
+def test_between_grid_values_the_law_is_a_mixture_with_the_right_mean() -> None:
+    oracle = Piecewise(1.0, resolution=2)
+    at = {i: law(oracle, [i / 2]) for i in (-2, -1, 0, 1)}
+    for value, below, above in ((0.3, 0, 1), (-0.3, -1, 0), (-0.9, -2, -1)):
+        share = Fraction(value) * 2 - below  # of the grid value above
+        for report, p in law(oracle, [value]).items():
+            mixed = (1 - share) * at[below][report] + share * at[above][report]
+            assert abs(p - mixed) <= Fraction(1, ONE)
+
+
+# Known-bad twins
+
+
+def piecewise_with_equal_tails(oracle: Piecewise, levels: Sequence[int]) -> Channel:
+    """Listing 5.4: left or right tail with probability 1/2 each; an empty tail is its end point."""
+    M, w = oracle.largest, oracle.half
+    inside = Fraction(oracle.inside, ONE)
+    rows = []
+    for level in levels:
+        row = [Fraction(0)] * (2 * M + 1)
+        window = range(level - w, level + w + 1)
+        left = range(-M, level - w) or range(-M, -M + 1)
+        right = range(level + w + 1, M + 1) or range(M, M + 1)
+        for points, mass in ((window, inside), (left, (1 - inside) / 2), (right, (1 - inside) / 2)):
+            for o in points:
+                row[o + M] += mass / len(points)
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_piecewise_with_equal_tails_is_rejected_and_worse_the_finer_the_grid(
+    epsilon: float,
+) -> None:
+    real = []
+    for R in (4, 16, 64, 256):
+        oracle = Piecewise(epsilon, "published", resolution=R)
+        levels = [-R, 1 - R, 0, R]
+        twin = piecewise_with_equal_tails(oracle, levels)
+        assert private(epsilon, oracle.channel(levels))
+        assert not private(epsilon, twin)
+        real.append(epsilon_of_channel(twin))
+    assert real == sorted(real)
+    # one point next to the end gets a whole tail: ln(2R) and more, without bound
+    assert real[-1] > math.log(2 * 256)
+
+
+def duchi_with_ties(d: int, e: float, *, both: bool) -> Channel:
+    """Listing 5.3 (ties in T- only), or as published (ties in T+ and in T-), d even."""
+    truth = Fraction(e) / (Fraction(e) + 1)
+    corners = list(itertools.product((-1, 1), repeat=d))
+
+    def agreement(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    rows: list[list[Fraction]] = []
+    for v in corners:
+        above = [u for u in corners if agreement(u, v) > 0 or (both and agreement(u, v) == 0)]
+        below = [u for u in corners if agreement(u, v) <= 0]
+        high, low = truth / len(above), (1 - truth) / len(below)
+        rows.append([high * (u in above) + low * (u in below) for u in corners])
+    return rows
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_duchi_with_ties_is_rejected_in_even_dimensions(d: int) -> None:
+    one_sided = duchi_with_ties(d, math.e, both=False)
+    two_sided = duchi_with_ties(d, math.e, both=True)
+    assert not private(1.0, one_sided)
+    assert not private(1.0, two_sided)
+    assert epsilon_of_channel(one_sided) == pytest.approx({2: 2.0986, 4: 1.7885}[d], abs=1e-4)
+    assert epsilon_of_channel(two_sided) == pytest.approx(math.log(1 + math.e))  # 1.3133
+    ours = DuchiMany(1.0, d, resolution=1)
+    assert private(1.0, ours.channel([-1, 1]))
+    published = (2 ** (d - 1) + math.comb(d, d // 2) / 2) / math.comb(d - 1, d // 2)
+    bound = (math.e + 1) / (math.e - 1)
+    assert float(ours.units[0]) < published * bound  # and less noise: 2 for 3, 2.67 for 3.67
+
+
+def test_one_epsilon_for_each_sampled_coordinate_is_rejected() -> None:
+    oracle = PiecewiseMany(5.0, 2, resolution=1)
+    row: Any = Piecewise(5.0, resolution=1).row
+    spent_twice = [
+        [a * b for a, b in itertools.product(row(i), row(j))] for i, j in oracle.inputs()
+    ]
+    assert not private(5.0, spent_twice)
+    assert private(5.0, oracle.channel())
