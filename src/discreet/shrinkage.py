@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 EM_STEPS = 30
 PRIOR_WEIGHT = 4.0
-SWEEPS = 4
+OVERLAP = 0.5
+"""Share of the class's entropy that features may claim together before they are toned down."""
 TINY = 1e-12
 
 
@@ -31,7 +32,7 @@ def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
 def shrunk(
     tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: Mapping[str, float]
 ) -> dict[str, Floats]:
-    """P(cell | class) of every feature.
+    """P(cell | class) of every feature, toned down where the features must overlap.
 
     Parameters
     ----------
@@ -44,35 +45,58 @@ def shrunk(
     """
     parts = {n: _Interaction(*table, prior, people[n]) for n, table in tables.items()}
     weights = _strengths([part for part in parts.values() if part.cells > 1])
-    return {name: part.posterior(weights) for name, part in parts.items()}
+    return _toned_down({name: part.posterior(weights) for name, part in parts.items()}, prior)
+
+
+def _toned_down(conditional: dict[str, Floats], prior: Floats) -> dict[str, Floats]:
+    """Weigh the evidence less where the features claim to know more than there is to know.
+
+    Features cannot together tell more about the class than its entropy H. Where they claim more
+    than H/2 (and more than the strongest alone), many of them say the same thing, and all log-odds
+    are multiplied by b = sqrt(allowed / claimed): P(v | c) becomes P(v) (P(v | c) / P(v))^b. Its
+    sum over v is then at most one; only the ratios between classes matter.
+    """
+    p = np.maximum(prior, TINY)
+    margins = {name: p @ one for name, one in conditional.items()}
+    claims = [
+        float((p[:, None] * one * np.log(one / margins[name])).sum())
+        for name, one in conditional.items()
+    ]
+    entropy = -float((p * np.log(p)).sum())
+    allowed, claimed = max([OVERLAP * entropy, *claims]), sum(claims)
+    if claimed <= allowed:
+        return conditional
+    b = np.sqrt(allowed / claimed)
+    return {
+        name: margins[name] * np.power(one / margins[name], b) for name, one in conditional.items()
+    }
 
 
 class _Interaction:
     """One feature: its margin, and what is left of the table when margin and prior are removed."""
 
     def __init__(self, counts: Floats, variances: Floats, prior: Floats, people: float) -> None:
-        self.cells = counts.shape[1]
+        classes, self.cells = counts.shape
         whole = counts.sum()
         if whole < 1:
             whole = people
         joint, noise = counts / whole, variances / whole**2
-        prior = np.maximum(prior, TINY)
-        self.margin = _margin(joint.sum(axis=0), noise.sum(axis=0))
-        self.expected = prior[:, None] * self.margin
-        self.spread = noise + self.expected * (1 - self.expected) / people + TINY**2
-        left = joint - self.expected
-        for _ in range(SWEEPS):  # an interaction sums to zero along rows and columns
-            left = left - self.spread * left.sum(axis=0) / self.spread.sum(axis=0)
-            share = left.sum(axis=1, keepdims=True) / self.spread.sum(axis=1, keepdims=True)
-            left = left - self.spread * share
-        self.left = left
-        rows = self.spread / self.spread.sum(axis=1, keepdims=True)
-        columns = self.spread / self.spread.sum(axis=0)
-        self.variance = np.maximum(self.spread * (1 - rows) * (1 - columns), TINY**2)
-        # the size of an interaction of strength one: M(1-M) p^2 (1-p)
-        self.scale = np.maximum(
-            (self.margin * (1 - self.margin)) * (prior**2 * (1 - prior))[:, None], TINY**2
-        )
+        p = np.maximum(prior, TINY)[:, None]
+        observed = joint.sum(axis=0)
+        self.margin = _margin(observed, noise.sum(axis=0))
+        self.expected = p * self.margin
+        spread = noise + self.expected * (1 - self.expected) / people + TINY**2
+        # J - p Y with the observed margin Y: the margin's own error drops out. Its variance is
+        # that of J_c - p_c (J_1 + … + J_K): S_c (1 - 2 p_c) + p_c^2 (S_1 + … + S_K)
+        left = joint - p * observed
+        variance = spread * (1 - 2 * p) + p**2 * spread.sum(axis=0)
+        # a class's row sums to zero: what is left of its sum is noise, shared out by variance
+        share = variance / variance.sum(axis=1, keepdims=True)
+        self.left = left - share * left.sum(axis=1, keepdims=True)
+        self.variance = np.maximum(variance * (1 - share), TINY**2)
+        # the size of an interaction of strength one; alike for both classes when there are two
+        spread_of_one = self.margin * (1 - self.margin) * p * (1 - p) / classes
+        self.scale = np.maximum(spread_of_one, TINY**2)
 
     def log_evidence(self) -> Floats:
         """Log-likelihood of the table under each strength.
