@@ -88,7 +88,7 @@ class Laplace(MeanOracle):
     @cached_property
     def scale(self) -> Fraction:
         """Scale of the noise in grid steps, rounded up to a multiple of 2^-32."""
-        # two inputs differ by at most 2 R active steps in L1, and exp(2 R active / scale) <= exp(eps)
+        # two inputs differ by at most 2 R active steps in L1; that over scale is at most epsilon
         steps = Fraction(2 * self.resolution * self._active) / Fraction(self.epsilon)
         return Fraction(math.ceil(steps * 2**32), 2**32)
 
