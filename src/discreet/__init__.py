@@ -18,6 +18,8 @@ _HOME = {
     "Statistics": "statistics",
     "estimate": "estimation",
     "NaiveBayesModel": "model",
+    "CentralNB": "estimators",
+    "LocalNB": "estimators",
     "MixedNB": "estimators",
     "CryptoRandom": "randomness",
     "SeededRandom": "randomness",
@@ -32,11 +34,13 @@ _HOME = {
 
 __all__ = [
     "Categorical",
+    "CentralNB",
     "CryptoRandom",
     "DiscreetError",
     "EstimationError",
     "FormatError",
     "Guarantee",
+    "LocalNB",
     "MissingDependencyError",
     "MixedNB",
     "NaiveBayesModel",
@@ -62,7 +66,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from discreet.estimation import estimate
-    from discreet.estimators import MixedNB
+    from discreet.estimators import CentralNB, LocalNB, MixedNB
     from discreet.model import NaiveBayesModel
     from discreet.privacy import Guarantee
     from discreet.randomness import CryptoRandom, SeededRandom

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from discreet.documents import Body
 from discreet.errors import PrivacyError
 
-__all__ = ["Charge", "Guarantee", "epsilon_of_channel"]
+__all__ = ["Charge", "Guarantee", "amplified", "epsilon_of_channel", "epsilon_of_rho"]
 
 Neighbours = Literal["add-remove", "replace"]
 Trust = Literal["none", "central", "local", "survey", "federated"]
@@ -276,6 +276,54 @@ class GuaranteeBody(Body):
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3."""
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def amplified(epsilon: float, n: int, delta: float) -> Guarantee:
+    """What local reports are worth when a trusted shuffler hides who sent which.
+
+    Feldman, McMillan, Talwar 2023, theorem 3.2: n reports of epsilon each, shuffled, are
+    (epsilon', delta)-DP for epsilon <= ln(n / (8 ln(2/delta)) - 1); outside that range nothing is
+    gained and the local promise stands as it is.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of each local report.
+    n : int
+        Honest reports in one shuffle.
+    delta : float
+        Of the amplified promise.
+    """
+    if not epsilon > 0 or not 0 < delta < 1 or n < 1:
+        raise PrivacyError(
+            f"epsilon={epsilon!r}, n={n!r}, delta={delta!r}: epsilon must be above 0, "
+            "delta inside (0, 1) and n at least 1"
+        )
+    local = Guarantee(
+        epsilon,
+        neighbours="replace",
+        trust="local",
+        unit="everything one person answers",
+        against="everyone, the collector included",
+    )
+    bound = n / (8 * math.log(2 / delta)) - 1
+    if bound <= 1 or epsilon > math.log(bound):
+        return replace(local, assumptions=("nothing: too few reports to gain from shuffling",))
+    e = math.exp(epsilon)
+    mixed = 4 * math.sqrt(2 * math.log(4 / delta)) / math.sqrt((e + 1) * n) + 4 / n
+    stronger = math.log1p((e - 1) * mixed)
+    if stronger >= epsilon:
+        return replace(local, assumptions=("nothing: too few reports to gain from shuffling",))
+    return replace(
+        local,
+        epsilon=stronger,
+        delta=delta,
+        against="everyone who sees the shuffled reports and nothing else",
+        assumptions=(
+            "a trusted shuffler removes ids, order and times before anyone looks",
+            f"all {n} reports in the shuffle are honest and each person sent one",
+        ),
+    )
 
 
 def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:

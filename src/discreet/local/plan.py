@@ -6,7 +6,7 @@ what a report gives away; no respondent needs to compute anything with real numb
 
 from __future__ import annotations
 
-import inspect
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +21,7 @@ from pydantic import Field
 from discreet.documents import Body, digest_of, dump, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
-from discreet.mechanisms.mean import MEAN_ORACLES, MeanOracle
+from discreet.local.question import Question, QuestionBody
 from discreet.privacy import Charge, Guarantee
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
@@ -31,28 +30,8 @@ __all__ = ["Assignment", "Plan", "Question"]
 Assignment = Literal["draw", "groups"]
 VERSION = 1
 
-
-@dataclass(frozen=True)
-class Question:
-    """One question of a plan.
-
-    Parameters
-    ----------
-    features : tuple of str
-        Which features are asked together with the class; none for the class alone.
-    mechanism : FrequencyOracle or MeanOracle
-        A frequency oracle reports the cell (class, value, value, …), a mean oracle the numbers
-        themselves, in a vector that has one place for each feature and class.
-    weight : int
-        Share of the respondents who answer it, relative to the other questions.
-    power : {0, 1, 2}
-        0 for cells; 1 for numbers t scaled to [-1, 1], 2 for their squares 2 t^2 - 1.
-    """
-
-    features: tuple[str, ...]
-    mechanism: FrequencyOracle | MeanOracle
-    weight: int
-    power: Literal[0, 1, 2] = 0
+MOST_REPORTS = 1000
+"""Of one person to one plan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,25 +60,49 @@ class Plan:
     reports: int = 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "questions", tuple(self.questions))
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        edges = {name: tuple(map(float, some)) for name, some in self.edges.items()}
+        object.__setattr__(self, "edges", edges)
+        if not self.epsilon > 0:
+            raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be above 0")
         if not self.questions:
             raise SchemaError("a plan needs at least one question")
         if self.assignment not in get_args(Assignment):
             raise SchemaError(f"assignment={self.assignment!r}; write 'draw' or 'groups'")
-        if isinstance(self.reports, bool) or self.reports < 1:
-            raise PrivacyError(f"reports is {self.reports!r}; a person sends at least one")
+        whole = isinstance(self.reports, int) and not isinstance(self.reports, bool)
+        if not whole or not 1 <= self.reports <= MOST_REPORTS:
+            raise PrivacyError(f"reports is {self.reports!r}; a person sends 1 to {MOST_REPORTS}")
+        if sum(question.weight for question in self.questions) >= 1 << 53:
+            raise SchemaError(
+                "the weights of the questions add up to 2^53 or more; use smaller ones"
+            )
         for number, question in enumerate(self.questions):
-            if question.weight < 1:
-                raise SchemaError(f"question {number} has weight {question.weight}; at least 1")
-            if question.mechanism.epsilon > self.epsilon:
-                raise PrivacyError(
-                    f"question {number} spends {question.mechanism.epsilon:g}, "
-                    f"the plan promises {self.epsilon:g}"
-                )
-            if question.mechanism.size != self.size_of(question):
-                raise SchemaError(
-                    f"question {number} has {self.size_of(question)} cells, its mechanism "
-                    f"{question.mechanism.size}"
-                )
+            self._check_question(number, question)
+        self._check_edges()
+
+    def _check_question(self, number: int, question: Question) -> None:
+        if not question.mechanism.epsilon <= self.epsilon:
+            raise PrivacyError(
+                f"question {number} spends {question.mechanism.epsilon:g}, "
+                f"the plan promises {self.epsilon:g}"
+            )
+        if question.mechanism.size != self.size_of(question):
+            raise SchemaError(
+                f"question {number} has {self.size_of(question)} cells, its mechanism "
+                f"{question.mechanism.size}"
+            )
+        both = self.cells.keys() & set(question.features) if question.power else ()
+        if both:
+            raise SchemaError(f"{min(both)} is asked both by cell and by its mean; choose one")
+
+    def _check_edges(self) -> None:
+        for name, edges in self.edges.items():
+            feature = self.schema[name]
+            if not isinstance(feature, Numeric) or name not in self.cells:
+                raise SchemaError(f"the plan has edges for {name}, which is not asked by bin")
+            if tuple(edges) != Cells.of(self.schema, name, {name: edges[1:-1]}).edges:
+                raise SchemaError(f"{name}: the first and last edge are not its public bounds")
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
@@ -172,19 +175,7 @@ class Plan:
             "assignment": self.assignment,
             "reports": self.reports,
             "edges": {name: list(edges) for name, edges in self.edges.items()},
-            "questions": [
-                {
-                    "features": list(question.features),
-                    "power": question.power,
-                    "weight": question.weight,
-                    "mechanism": question.mechanism.name,
-                    "size": question.mechanism.size,
-                    "epsilon": question.mechanism.epsilon,
-                    "theta": getattr(question.mechanism, "theta", None),
-                    "parameters": question.mechanism.parameters(),
-                }
-                for question in self.questions
-            ],
+            "questions": [question.to_body() for question in self.questions],
         }
 
     @cached_property
@@ -201,7 +192,7 @@ class Plan:
         """Read a plan, and check that its probabilities keep what its epsilon promises."""
         body = load(text, "plan", VERSION, _PlanBody)
         try:
-            return cls(
+            plan = cls(
                 body.public.value(),
                 body.epsilon,
                 [question.question() for question in body.questions],
@@ -211,32 +202,14 @@ class Plan:
             )
         except (SchemaError, PrivacyError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
+        if plan.digest != json.loads(text)["digest"]:  # every device must see the same digest
+            raise FormatError("this plan is not written in the one way in which plans are written")
+        return plan
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
         """Read a plan file."""
         return cls.from_json(read_text(path))
-
-
-class _QuestionBody(Body):
-    features: list[str]
-    power: Literal[0, 1, 2]
-    weight: int
-    mechanism: str
-    size: int
-    epsilon: float
-    theta: float | None
-    parameters: dict[str, Any]
-
-    def question(self) -> Question:
-        mechanism: FrequencyOracle | MeanOracle
-        if self.power == 0:
-            mechanism = oracle_of(
-                self.mechanism, self.size, self.epsilon, self.theta, self.parameters
-            )
-        else:
-            mechanism = mean_oracle_of(self.mechanism, self.parameters)
-        return Question(tuple(self.features), mechanism, self.weight, self.power)
 
 
 class _PlanBody(Body):
@@ -245,17 +218,4 @@ class _PlanBody(Body):
     assignment: Assignment
     reports: int
     edges: dict[str, list[float]]
-    questions: list[_QuestionBody]
-
-
-def mean_oracle_of(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
-    """The mean oracle that a plan names; its probabilities must be those of its epsilon."""
-    if name not in MEAN_ORACLES:
-        raise SchemaError(f"mechanism is {name!r}; write one of {', '.join(MEAN_ORACLES)}")
-    kind = MEAN_ORACLES[name]
-    known = inspect.signature(kind).parameters
-    given = {key: value for key, value in parameters.items() if key in known}
-    mechanism = kind(**given)
-    if mechanism.parameters() != dict(parameters):
-        raise PrivacyError(f"the parameters of {name} are not those of its epsilon and size")
-    return mechanism
+    questions: list[QuestionBody]

@@ -7,13 +7,18 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ConfigDict
+
 from discreet.documents import Body, dump, load
 from discreet.errors import FormatError
 
 __all__ = ["Report"]
 
 VERSION = 1
-LARGEST = 1 << 20
+
+LARGEST = 1 << 24
+"""Characters in a report; longer ones are refused unread."""
+
 IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
@@ -55,7 +60,10 @@ class Report:
         """Read a report; what is damaged, too long or misshapen is refused."""
         if len(text) > LARGEST:
             raise FormatError(f"a report of {len(text)} characters; at most {LARGEST}")
-        body = load(text, "report", VERSION, _ReportBody)
+        try:
+            body = load(text, "report", VERSION, _ReportBody)
+        except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
+            raise FormatError("this is not a report, and cannot even be written down") from None
         return cls(body.plan, body.id, body.question, tuple(body.value))
 
     @property
@@ -66,6 +74,8 @@ class Report:
 
 
 class _ReportBody(Body):
+    model_config = ConfigDict(strict=True)  # 1, not "1", 1.0 or true
+
     plan: str
     id: str
     question: int

@@ -6,11 +6,8 @@ draw would let the collector average the noise away.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,86 +16,13 @@ from discreet.encoding import Cells, numbers_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
 from discreet.local.report import Report
+from discreet.local.store import FolderStore, MemoryStore, Store
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.privacy import Guarantee
 from discreet.randomness import Random, as_random
 from discreet.schema import Categorical, Numeric
 
 __all__ = ["FolderStore", "MemoryStore", "Respondent", "Store"]
-
-
-class Store(Protocol):
-    """Where a device keeps the reports it made."""
-
-    def read(self, plan: str) -> list[str]:
-        """Reports made for a plan, in order."""
-
-    def write(self, plan: str, number: int, report: str) -> bool:
-        """Keep report ``number`` of a plan for good; False if there is one already."""
-
-
-class MemoryStore:
-    """Forgets when the process ends; for simulation and tests."""
-
-    def __init__(self) -> None:
-        self._reports: dict[str, list[str]] = {}
-
-    def read(self, plan: str) -> list[str]:
-        """Reports made for a plan, in order."""
-        return list(self._reports.get(plan, []))
-
-    def write(self, plan: str, number: int, report: str) -> bool:
-        """Keep a report; False if there is one already."""
-        kept = self._reports.setdefault(plan, [])
-        if number != len(kept):
-            return False
-        kept.append(report)
-        return True
-
-
-class FolderStore:
-    """Keeps each report in a file of its own, on disk before it is handed out.
-
-    Parameters
-    ----------
-    folder : path
-        One folder a person. Two processes that race for the same report both get the one that
-        was written first.
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-
-    def _file(self, plan: str, number: int) -> Path:
-        return self.folder / f"{plan.removeprefix('sha256:')[:32]}-{number}.json"
-
-    def read(self, plan: str) -> list[str]:
-        """Reports made for a plan, in order."""
-        found: list[str] = []
-        while (path := self._file(plan, len(found))).exists():
-            found.append(path.read_text(encoding="utf-8"))
-        return found
-
-    def write(self, plan: str, number: int, report: str) -> bool:
-        """Keep a report; False if there is one already."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f".{secrets.token_hex(8)}.part"
-        try:
-            with draft.open("x", encoding="utf-8") as file:
-                file.write(report)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, self._file(plan, number))  # fails if it exists: first come, only served
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except FileExistsError:
-            return False
-        finally:
-            draft.unlink(missing_ok=True)
-        return True
 
 
 class Respondent:
@@ -162,12 +86,15 @@ class Respondent:
 
     def _kept(self, text: str) -> Report:
         try:
-            return Report.from_json(text)
+            report = Report.from_json(text)
+            if report.plan != self.plan.digest:
+                raise FormatError("it answers another plan")
         except FormatError as error:
             raise FormatError(
                 f"the report kept on this device is damaged ({error}); it is not drawn again, "
                 "because that would cost privacy twice"
             ) from None
+        return report
 
     def _make(self, record: Mapping[str, Any]) -> Report:
         checked = check_record(self.plan, record)
@@ -183,10 +110,10 @@ class Respondent:
 def check_record(plan: Plan, record: Mapping[str, Any]) -> dict[str, int | float]:
     """A whole record as cell indices and numbers, or an error that names what does not fit."""
     schema = plan.schema
-    unknown = set(record) - set(schema.names) - {schema.target}
+    unknown = sorted(str(name) for name in record.keys() - {*schema.names, schema.target})
     if unknown:
-        raise SchemaError(f"the record holds {', '.join(sorted(unknown))}, which no one asked for")
-    if schema.target not in record:
+        raise SchemaError(f"the record holds {', '.join(unknown)}, which no one asked for")
+    if record.get(schema.target) is None:
         raise SchemaError(f"the record has no {schema.target}")
     target = Cells(Categorical(schema.target, schema.classes, optional=False))
     checked: dict[str, int | float] = {schema.target: target.index(record[schema.target])}

@@ -6,7 +6,7 @@ runs where raw data are anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from discreet.local.tally import Tally
 from discreet.randomness import Random
 from discreet.schema import Numeric
 
-__all__ = ["encoded", "questions_for", "simulate"]
+__all__ = ["answers", "encoded", "questions_for", "simulate"]
 
 
 def encoded(plan: Plan, columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -50,13 +50,13 @@ def questions_for(plan: Plan, people: int, random: Random) -> NDArray[np.int64]:
     return dealt[order]
 
 
-def simulate(
+def answers(
     plan: Plan,
     classes: NDArray[Any],
     columns: Mapping[str, NDArray[Any]],
     random: Random,
-) -> Tally:
-    """Tally of one report from every record.
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """One answer from every record, question by question: (question, rows, serialised answers).
 
     Parameters
     ----------
@@ -67,7 +67,6 @@ def simulate(
         As :func:`encoded` makes them.
     random : Random
     """
-    tally = Tally(plan)
     asked = questions_for(plan, len(classes), random)
     order = np.argsort(asked, kind="stable")
     ends = np.searchsorted(asked[order], np.arange(len(plan.questions) + 1))
@@ -75,6 +74,18 @@ def simulate(
         rows = order[ends[number] : ends[number + 1]]
         if len(rows):
             part = {name: columns[name][rows] for name in question.features}
-            answers = perturbed(plan, question, classes[rows].astype(np.int64), part, random)
-            tally.add_values(number, answers)
+            codes = classes[rows].astype(np.int64)
+            yield number, rows, perturbed(plan, question, codes, part, random)
+
+
+def simulate(
+    plan: Plan,
+    classes: NDArray[Any],
+    columns: Mapping[str, NDArray[Any]],
+    random: Random,
+) -> Tally:
+    """Tally of one report from every record; the parameters are those of :func:`answers`."""
+    tally = Tally(plan, simulated=random.simulated)
+    for number, _, values in answers(plan, classes, columns, random):
+        tally.add_values(number, values)
     return tally

@@ -12,15 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.documents import Body, dump, load, read_text
-from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
+from discreet.errors import DiscreetError, EstimationError, FormatError
 from discreet.local.plan import Plan
 from discreet.local.report import Report
 from discreet.mechanisms.frequency import FrequencyOracle
+from discreet.mechanisms.mean import MeanOracle
 
-__all__ = ["Receipt", "Tally"]
+__all__ = ["Receipt", "Tally", "faulty"]
 
 VERSION = 1
+LARGEST = 1 << 62
+"""Neither a number in a report nor a sum in a tally goes beyond this, so that none can wrap."""
+
 Integers = NDArray[np.int64]
+Mechanism = FrequencyOracle | MeanOracle
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Tally:
         How many deliveries were repetitions of a counted report.
     seen : dict
         Fingerprints of the counted reports by id; bulk tallies leave it to their engine.
+    simulated : bool
+        Whether a seeded source made some of the reports: then they promise nothing.
     """
 
     plan: Plan
@@ -56,6 +63,7 @@ class Tally:
     rejected: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
     seen: dict[str, str] = field(default_factory=dict)
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if self.respondents is None:
@@ -73,10 +81,9 @@ class Tally:
         try:
             if not isinstance(report, Report):
                 report = Report.from_json(report)
-            reason = self._refusal(report)
         except DiscreetError as error:
             return self._reject("misshapen", str(error))
-        if reason:
+        if reason := self._refusal(report):
             return self._reject(*reason)
         known = self.seen.get(report.id)
         if known == report.fingerprint:
@@ -84,8 +91,8 @@ class Tally:
             return Receipt("repeated", "this very report was counted before")
         if known is not None:
             return self._reject("id reused", "another report with this id was counted before")
-        self.seen[report.id] = report.fingerprint
         self.add_values(report.question, [report.value])
+        self.seen[report.id] = report.fingerprint
         return Receipt("counted")
 
     def _refusal(self, report: Report) -> tuple[str, str] | None:
@@ -96,9 +103,9 @@ class Tally:
         mechanism = self.plan.questions[report.question].mechanism
         if len(report.value) != mechanism.width:
             return "out of domain", f"{len(report.value)} numbers instead of {mechanism.width}"
-        if any(abs(number) >= 1 << 62 for number in report.value):
+        if any(abs(number) > LARGEST for number in report.value):
             return "out of domain", "a number is too large"
-        if mechanism.faulty(np.array([report.value], dtype=np.int64))[0]:
+        if faulty(mechanism, np.array([report.value], dtype=np.int64))[0]:
             return "out of domain", f"no {mechanism.name} report of this size looks like this"
         return None
 
@@ -114,33 +121,31 @@ class Tally:
         question : int
         values : array of int, (reports, width)
         times : array of int, optional
-            How often each of the answers was sent.
+            How often each of the answers was sent; once if not given.
         """
         mechanism = self.plan.questions[question].mechanism
         matrix = np.asarray(values, dtype=np.int64).reshape(-1, mechanism.width)
-        if times is not None:
-            self._add_repeated(question, matrix, np.asarray(times, dtype=np.int64))
+        if not len(matrix):
             return
-        if isinstance(mechanism, FrequencyOracle):
-            self.sums[question] += mechanism.tally(mechanism.decode(matrix))
-        else:
-            self.sums[question] += mechanism.tally(matrix)
-        self.respondents[question] += len(matrix)
-
-    def _add_repeated(self, question: int, matrix: Integers, times: Integers) -> None:
-        """Binary expansion of the multiplicities: each answer is tallied once per set bit."""
-        bit = 0
-        while (times >> bit).any():
-            chosen = matrix[(times >> bit) & 1 == 1]
+        often = np.ones(len(matrix), np.int64) if times is None else np.asarray(times, np.int64)
+        if often.shape != (len(matrix),) or (often < 0).any():
+            raise EstimationError("times must say for each answer how often it was sent")
+        most = int(np.abs(matrix).max()) * int(often.sum())
+        if most + int(np.abs(self.sums[question]).max()) > LARGEST:
+            raise EstimationError("the sums would go beyond 2^62 and no longer be exact")
+        # binary expansion of the multiplicities: each answer is tallied once for each set bit
+        for bit in range(int(often.max()).bit_length()):
+            chosen = matrix if times is None else matrix[(often >> bit) & 1 == 1]
             if len(chosen):
-                part = Tally(self.plan)
-                part.add_values(question, chosen)
-                self.sums[question] += part.sums[question] << bit
-                self.respondents[question] += len(chosen) << bit
-            bit += 1
+                self.sums[question] += _tallied(mechanism, chosen) << bit
+        self.respondents[question] += often.sum()
 
     def __add__(self, other: Tally) -> Tally:
-        """The tally of both collectors' reports; the same report must not be in both."""
+        """The tally of both collectors' reports; the same report must not be in both.
+
+        That is checked for reports that were added one by one; of those that an engine tallied
+        in bulk the ids are not kept.
+        """
         if not isinstance(other, Tally):
             return NotImplemented
         if self.plan.digest != other.plan.digest:
@@ -150,13 +155,17 @@ class Tally:
             raise EstimationError(
                 f"{len(both)} reports are in both tallies and would count twice; tally them once"
             )
+        pairs = list(zip(self.sums, other.sums, strict=True))
+        if any(int(np.abs(a).max()) + int(np.abs(b).max()) > LARGEST for a, b in pairs):
+            raise EstimationError("the sums would go beyond 2^62 and no longer be exact")
         return Tally(
             self.plan,
             self.respondents + other.respondents,
-            [one + two for one, two in zip(self.sums, other.sums, strict=True)],
+            [one + two for one, two in pairs],
             self.rejected + other.rejected,
             self.repeated + other.repeated,
             self.seen | other.seen,
+            self.simulated or other.simulated,
         )
 
     def to_json(self) -> str:
@@ -168,6 +177,7 @@ class Tally:
             "rejected": dict(self.rejected),
             "repeated": self.repeated,
             "seen": self.seen,
+            "simulated": self.simulated,
         }
         return dump("tally", VERSION, body, indent=None)
 
@@ -176,16 +186,25 @@ class Tally:
         """Read what :meth:`to_json` wrote."""
         body = load(text, "tally", VERSION, _TallyBody)
         plan = Plan.from_json(body.plan)
-        empty = cls(plan)
-        sums = [np.array(one, dtype=np.int64) for one in body.sums]
-        if len(body.respondents) != len(plan.questions) or [s.shape for s in sums] != [
-            s.shape for s in empty.sums
-        ]:
+        shapes = [len(_nothing(question.mechanism)) for question in plan.questions]
+        if len(body.respondents) != len(shapes) or list(map(len, body.sums)) != shapes:
             raise FormatError("this tally does not fit its own plan")
-        respondents = np.array(body.respondents, dtype=np.int64)
-        if (respondents < 0).any() or body.repeated < 0:
+        if min(*body.respondents, body.repeated, *body.rejected.values(), 0) < 0:
             raise FormatError("this tally counts fewer than no reports")
-        return cls(plan, respondents, sums, Counter(body.rejected), body.repeated, body.seen)
+        largest = max(
+            abs(number) for numbers in (body.respondents, *body.sums) for number in numbers
+        )
+        if largest > LARGEST:
+            raise FormatError("this tally holds a number beyond 2^62")
+        return cls(
+            plan,
+            np.array(body.respondents, dtype=np.int64),
+            [np.array(one, dtype=np.int64) for one in body.sums],
+            Counter(body.rejected),
+            body.repeated,
+            body.seen,
+            body.simulated,
+        )
 
     @classmethod
     def read(cls, path: str | Path) -> Tally:
@@ -199,6 +218,20 @@ class Tally:
         for report in reports:
             tally.add(report)
         return tally
+
+
+def faulty(mechanism: Mechanism, matrix: Integers) -> NDArray[np.bool_]:
+    """Which serialised answers no respondent could have sent."""
+    huge = (matrix > LARGEST) | (matrix < -LARGEST)
+    # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
+    wrong: NDArray[np.bool_] = mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
+    return wrong
+
+
+def _tallied(mechanism: Mechanism, matrix: Integers) -> Integers:
+    if isinstance(mechanism, FrequencyOracle):
+        return mechanism.tally(mechanism.decode(matrix))
+    return mechanism.tally(matrix)
 
 
 def _nothing(mechanism: Any) -> Integers:
@@ -215,9 +248,4 @@ class _TallyBody(Body):
     rejected: dict[str, int]
     repeated: int
     seen: dict[str, str]
-
-
-def check_same(plans: Iterable[Plan]) -> None:
-    """Refuse to mix plans."""
-    if len({plan.digest for plan in plans}) > 1:
-        raise SchemaError("these files follow different plans")
+    simulated: bool

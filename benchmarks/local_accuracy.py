@@ -1,0 +1,124 @@
+"""Accuracy of LocalNB at a total epsilon per person, beside the paper's five oracles.
+
+    python benchmarks/local_accuracy.py [--tables car,adult] [--jobs 2] [--repeats 20] [--oracles]
+
+80/20 splits. "paper" is the best of DE, SUE, OUE, SHE and THE with the paper's plan (n + 1
+questions) and the paper's estimator, chosen **in hindsight** for each cell; "prototype" are the
+figures the design was held to. Needs the benchmark tables (DISCREET_DATA).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
+ORACLES = ("de", "sue", "oue", "she", "the")
+BINS = {"adult": 8, "australian": 2, "diabetes": 4}
+PROTOTYPE = {
+    "car": (0.591, 0.673, 0.695, 0.721, 0.756, 0.792),
+    "balance_scale": (0.405, 0.459, 0.531, 0.630, 0.728, 0.812),
+    "chess": (0.517, 0.535, 0.615, 0.699, 0.788, 0.835),
+    "mushroom": (0.669, 0.803, 0.896, 0.918, 0.924, 0.926),
+    "splice": (0.429, 0.479, 0.473, 0.536, 0.612, 0.763),
+    "connect4": (0.657, 0.650, 0.650, 0.670, 0.692, 0.710),
+    "adult": (0.759, 0.762, 0.790, 0.798, 0.808, 0.817),
+    "australian": (0.510, 0.563, 0.636, 0.767, 0.828, 0.856),
+    "diabetes": (0.577, 0.625, 0.657, 0.678, 0.699, 0.721),
+    "spect": (0.654, 0.743, 0.759, 0.744, 0.768, 0.772),
+}
+REPEATS = {"adult": 10, "connect4": 8, "splice": 20, "chess": 25, "mushroom": 20}
+
+
+def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
+    """Accuracies of one method on one table at one epsilon, a number a repetition."""
+    from discreet import LocalNB
+    from discreet.datasets import load
+
+    name, epsilon, method, repeats = task
+    warnings.simplefilter("ignore")
+    data = load(name)
+    X, y = data.X, data.y
+    scores = []
+    for repeat in range(repeats):
+        order = np.random.default_rng(repeat).permutation(len(y))
+        train, test = np.split(order, [int(0.8 * len(y))])
+        options = {} if method == "default" else {
+            "oracle": method, "plan": "paper", "postprocess": "paper", "assignment": "draw",
+            **({"theta": 0.25} if method == "the" else {}),
+        }  # fmt: skip
+        nb = LocalNB(
+            epsilon, schema=data.schema, bins=BINS.get(name, 8), random_state=repeat, **options
+        )
+        nb.fit(X.iloc[train], y[train])
+        scores.append(nb.score(X.iloc[test], y[test]))
+    return name, epsilon, method, np.array(scores)
+
+
+def limits(name: str) -> tuple[float, float]:
+    """Share of the majority class, and accuracy of the same classifier without noise."""
+    from discreet.datasets import load
+
+    data = load(name)
+    _, counts = np.unique(data.y, return_counts=True)
+    return counts.max() / counts.sum(), float(cell((name, math.inf, "default", 3))[3].mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", default=",".join(PROTOTYPE))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--oracles", action="store_true", help="also the paper's five oracles")
+    args = parser.parse_args()
+    names = args.tables.split(",")
+    methods = ("default", *(ORACLES if args.oracles else ()))
+    tasks = [
+        (name, epsilon, method, min(args.repeats, REPEATS.get(name, args.repeats)))
+        for name in names
+        for method in methods
+        for epsilon in EPSILONS
+    ]
+    with ProcessPoolExecutor(args.jobs) as pool:
+        found = {(n, e, m): scores for n, e, m, scores in pool.map(cell, tasks)}
+        edges = dict(zip(names, pool.map(limits, names), strict=True))
+    print(
+        "Each cell: default ± standard error (best oracle of the paper in hindsight / prototype)\n"
+    )
+    print(
+        "| table (majority, non-private) | " + " | ".join(f"{e:g}" for e in EPSILONS) + " | lead |"
+    )
+    print("|---" * (len(EPSILONS) + 2) + "|")
+    means, worse = [], []
+    for name in names:
+        majority, limit = edges[name]
+        shown, leads = [], []
+        for i, epsilon in enumerate(EPSILONS):
+            ours = found[name, epsilon, "default"]
+            error = ours.std(ddof=1) / math.sqrt(len(ours))
+            means.append(ours.mean())
+            text = f"**{ours.mean():.3f}** ± {error:.3f}"
+            best = math.nan
+            if args.oracles:
+                rivals = {m: found[name, epsilon, m] for m in ORACLES}
+                top = max(rivals, key=lambda m: rivals[m].mean())
+                best = rivals[top].mean()
+                both = math.hypot(error, rivals[top].std(ddof=1) / math.sqrt(len(ours)))
+                if ours.mean() < best - 3 * both:
+                    worse.append(f"{name} at {epsilon:g}: {ours.mean():.3f} < {best:.3f} ({top})")
+                leads.append(ours.mean() - max(best, majority))
+            shown.append(f"{text} ({best:.3f} / {PROTOTYPE.get(name, [math.nan] * 6)[i]:.3f})")
+        lead = f"{np.mean(leads):+.3f}" if leads else ""
+        print(f"| {name} ({majority:.3f}, {limit:.3f}) | " + " | ".join(shown) + f" | {lead} |")
+    reference = np.mean([PROTOTYPE[name] for name in names if name in PROTOTYPE])
+    print(f"\nMean over the {len(means)} cells: {np.mean(means):.4f} (prototype {reference:.4f}).")
+    print("'lead': mean over epsilon of default - max(best oracle, majority class).")
+    print(f"Cells more than three standard errors below the best oracle: {worse or 'none'}.")
+
+
+if __name__ == "__main__":
+    main()

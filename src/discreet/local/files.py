@@ -1,0 +1,196 @@
+"""Reports in Parquet files: written piece by piece, opened for an engine, read one by one."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.engines import kind_of, open_table, reading
+from discreet.errors import FormatError, SchemaError
+from discreet.local.plan import Plan
+from discreet.local.report import Report
+
+__all__ = ["ReportFile", "open_reports", "read_reports", "write_reports"]
+
+COLUMNS = ("id", "plan", "question", "value")
+SIMULATED = b"discreet.simulated"
+ROWS = 1 << 16
+
+
+def _shape() -> Any:
+    import pyarrow as pa
+
+    return pa.schema(
+        {
+            "id": pa.binary(16),
+            "plan": pa.dictionary(pa.int32(), pa.string()),
+            "question": pa.int32(),
+            "value": pa.list_(pa.int64()),
+        }
+    )
+
+
+class ReportFile:
+    """A Parquet file that reports are appended to; a context manager.
+
+    Parameters
+    ----------
+    path : path
+    plan : Plan
+    simulated : bool, default False
+        Whether a seeded source made the reports; the file says so, and so will their tally.
+    """
+
+    def __init__(self, path: str | Path, plan: Plan, simulated: bool = False) -> None:
+        import pyarrow.parquet as pq
+
+        self.plan = plan
+        shape = _shape().with_metadata({SIMULATED: b"yes"} if simulated else None)
+        with reading(path):
+            self._writer = pq.ParquetWriter(path, shape, compression="zstd")
+
+    def write(self, question: ArrayLike, ids: NDArray[np.uint8], values: Any) -> None:
+        """Append reports.
+
+        Parameters
+        ----------
+        question : int or array of int
+            Which question each report answers; one number where all answer the same.
+        ids : array of uint8, (reports, 16)
+            128 random bits a report.
+        values : array of int, (reports, width), or list of lists
+            What the mechanism gave out; lists where the questions differ.
+        """
+        import pyarrow as pa
+
+        count = len(values)
+        raw = np.ascontiguousarray(ids, dtype=np.uint8)
+        if raw.shape != (count, 16):
+            raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
+        if isinstance(values, np.ndarray):
+            ends = np.arange(count + 1, dtype=np.int32) * values.shape[1]
+            lists = pa.ListArray.from_arrays(ends, np.ascontiguousarray(values, np.int64).ravel())
+        else:
+            lists = pa.array(values, pa.list_(pa.int64()))
+        digest = pa.array([self.plan.digest])
+        columns = [
+            pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())]),
+            pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), digest),
+            np.broadcast_to(np.asarray(question, np.int32), (count,)).copy(),
+            lists,
+        ]
+        self._writer.write_table(pa.table(columns, schema=self._writer.schema))
+
+    def __enter__(self) -> ReportFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+
+def write_reports(
+    path: str | Path,
+    plan: Plan,
+    question: ArrayLike,
+    ids: NDArray[np.uint8],
+    values: Any,
+    *,
+    simulated: bool = False,
+) -> None:
+    """Write a Parquet file of reports; see :meth:`ReportFile.write` for the arguments."""
+    with ReportFile(path, plan, simulated) as file:
+        file.write(question, ids, values)
+
+
+def read_reports(path: str | Path) -> Iterator[Report]:
+    """The reports of a Parquet file, one by one and in order.
+
+    Raises
+    ------
+    FormatError
+        Where a row is no report at all.
+    """
+    import pyarrow.parquet as pq
+
+    with _parquet(path):
+        for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=list(COLUMNS)):
+            for row in batch.to_pylist():
+                if None in row.values() or None in row["value"]:
+                    raise FormatError(f"{path}: a row lacks something; it is no report")
+                question, value = int(row["question"]), tuple(row["value"])
+                yield Report(row["plan"], row["id"].hex(), question, value)
+
+
+@contextmanager
+def _parquet(path: str | Path) -> Iterator[None]:
+    """One sentence instead of Arrow's traceback where a file is not Parquet."""
+    import pyarrow as pa
+
+    try:
+        with reading(path):
+            yield
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise FormatError(f"{path}: is no Parquet file of reports: {reason}") from None
+
+
+def open_reports(source: Any) -> tuple[Any, bool, str]:
+    """Open reports for an engine: the ibis table, whether simulated, and the name for errors."""
+    several = isinstance(source, Sequence) and not isinstance(source, str)
+    paths = list(source) if several else [source]
+    if not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        return _checked(open_table(source), "the table"), False, ""
+    texts = [os.fspath(path) for path in paths]
+    if not texts:
+        raise FormatError("there are no files of reports; name at least one")
+    name = texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1} more"
+    if any(kind_of(text) != "parquet" for text in texts):
+        if len(texts) > 1:
+            raise FormatError(f"{name}: reports in several places must all be Parquet files")
+        return _checked(open_table(texts[0]), name), False, ""
+    files = [file for text in texts for file in _files(text)]
+    simulated = any(_is_simulated(file) for file in files)
+    engine = open_table(files[0]).get_backend()
+    with reading(name):
+        for file in files:
+            _checked(engine.read_parquet(glob.escape(file)), file)
+        return engine.read_parquet([glob.escape(file) for file in files]), simulated, name
+
+
+def _files(path: str) -> list[str]:
+    return [path] if os.path.isfile(path) else sorted(glob.glob(path, recursive=True))
+
+
+def _is_simulated(file: str) -> bool:
+    import pyarrow.parquet as pq
+
+    with _parquet(file):
+        return SIMULATED in (pq.read_schema(file).metadata or {})
+
+
+def _checked(table: Any, name: str) -> Any:
+    """A table that has the columns of reports, in their types."""
+    kinds = table.schema()
+    lacking = [column for column in COLUMNS if column not in kinds]
+    if lacking:
+        raise FormatError(f"{name}: reports have the columns {', '.join(COLUMNS)}, not these")
+    right = (
+        kinds["id"].is_binary()
+        and kinds["plan"].is_string()
+        and kinds["question"].is_integer()
+        and kinds["value"].is_array()
+        and kinds["value"].value_type.is_integer()
+    )
+    if not right:
+        raise FormatError(
+            f"{name}: the columns of reports are id (16 bytes), plan (text), question (int32) and "
+            "value (list of int64); these have other types"
+        )
+    return table

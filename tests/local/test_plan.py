@@ -1,0 +1,213 @@
+"""Claims: a plan says everything, travels unchanged, and cannot promise more than it keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.documents import digest_of
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.local.design import make_plan
+from discreet.local.plan import Plan, Question
+from discreet.local.simulation import questions_for
+from discreet.mechanisms.frequency import DE
+from discreet.mechanisms.mean import Duchi, DuchiMany, Laplace
+from discreet.randomness import SeededRandom
+from discreet.schema import Schema
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def resealed(plan: Plan, edit: Edit) -> str:
+    """The plan's file after an edit, with a digest that fits again."""
+    whole = json.loads(plan.to_json())
+    whole.pop("digest")
+    edit(whole)
+    return json.dumps({**whole, "digest": digest_of(whole)})
+
+
+def test_a_plan_comes_back_from_json_unchanged(any_plan: Plan) -> None:
+    again = Plan.from_json(any_plan.to_json())
+    assert again.digest == any_plan.digest == json.loads(any_plan.to_json())["digest"]
+    assert again.to_json() == any_plan.to_json()
+    assert [question.mechanism for question in again.questions] == [
+        question.mechanism for question in any_plan.questions
+    ]
+    assert again.guarantee == any_plan.guarantee
+
+
+def test_the_digest_names_everything(schema: Schema, plan: Plan) -> None:
+    others = [
+        make_plan(schema, 1.5, 500),
+        make_plan(schema, 1.0, 500, oracle="hr"),
+        make_plan(schema, 1.0, 500, bins=4),
+        make_plan(schema, 1.0, 500, assignment="groups"),
+        make_plan(schema, 1.0, 500, focus={"age": 3.0}),
+    ]
+    assert len({plan.digest, *(other.digest for other in others)}) == 6
+    assert make_plan(schema, 1.0, 500).digest == plan.digest
+
+
+def test_a_whole_number_as_epsilon_gives_the_same_digest(schema: Schema) -> None:
+    question = Question((), DE(1, 2), 1)
+    assert Plan(schema, 1, [question]).digest == Plan(schema, 1.0, [question]).digest
+    assert Plan.from_json(Plan(schema, 1, [question]).to_json()).epsilon == 1.0
+
+
+def test_no_protection_is_written_as_such(schema: Schema) -> None:
+    plan = make_plan(schema, math.inf, 500, oracle="de", kind="pairs")
+    assert math.isinf(Plan.from_json(plan.to_json()).guarantee.epsilon)
+
+
+def weaker_coin(whole: dict[str, Any]) -> None:
+    """The coin of truth of epsilon 8 under the name of epsilon 1."""
+    question = whole["questions"][0]
+    question["parameters"]["p"] = DE(8.0, question["size"]).parameters()["p"]
+
+
+def test_probabilities_weaker_than_the_epsilon_are_refused(schema: Schema) -> None:
+    plan = make_plan(schema, 1.0, 500, oracle="de")
+    with pytest.raises(FormatError, match="not those of size"):
+        Plan.from_json(resealed(plan, weaker_coin))
+
+
+def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
+    plan = make_plan(schema, 1.0, 500, numeric="gaussian", approach=1)
+    last = len(plan.questions) - 1
+
+    def less_noise(whole: dict[str, Any]) -> None:
+        parameters = whole["questions"][last]["parameters"]
+        parameters["scale_2_32"] = str(int(parameters["scale_2_32"]) // 2)
+
+    def more_epsilon(whole: dict[str, Any]) -> None:  # consistent, but not what the plan says
+        strong = Laplace(2.0, plan.questions[last].mechanism.size, active=2)
+        whole["questions"][last]["parameters"] = strong.parameters()
+
+    def fewer_active(whole: dict[str, Any]) -> None:
+        one = Laplace(1.0, plan.questions[last].mechanism.size, active=1)
+        whole["questions"][last]["parameters"] = one.parameters()
+
+    for edit, message in (
+        (less_noise, "not those of its epsilon"),
+        (more_epsilon, "spends 2, the plan promises 1"),
+        (fewer_active, "asked at once"),
+    ):
+        with pytest.raises(FormatError, match=message):
+            Plan.from_json(resealed(plan, edit))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda whole: whole.update(epsilon=0.5), "the plan promises 0.5"),
+        (lambda whole: whole.update(epsilon=0), "above 0"),
+        (lambda whole: whole.update(reports=0), "reports is 0"),
+        (lambda whole: whole.update(reports=10**9), "1 to 1000"),
+        (lambda whole: whole.update(reports=True), "the one way"),
+        (lambda whole: whole.update(reports="1"), "the one way"),
+        (lambda whole: whole.update(assignment="mine"), "misshapen at assignment"),
+        (lambda whole: whole.update(questions=[]), "at least one question"),
+        (lambda whole: whole.update(extra=1), "misshapen at extra"),
+        (lambda whole: whole["edges"]["age"].reverse(), "increase strictly"),
+        (lambda whole: whole["edges"]["age"].__setitem__(0, 0.0), "public bounds"),
+        (lambda whole: whole["edges"].update(colour=[0.0, 1.0]), "not asked by bin"),
+        (lambda whole: whole["edges"].pop("age"), "no edges for it"),
+        (lambda whole: whole["questions"][0].update(mechanism="auto"), "the one way"),
+        (lambda whole: whole["questions"][0].update(mechanism="xor"), "oracle is 'xor'"),
+        (lambda whole: whole["questions"][0].update(weight=0), "at least 1"),
+        (lambda whole: whole["questions"][0].update(weight=1 << 60), "2\\^53"),
+        (lambda whole: whole["questions"][0].update(features=["height"]), "no feature 'height'"),
+        (lambda whole: whole["questions"][0].update(power=1), "mechanism is 'de'"),
+        (lambda whole: whole["schema"].update(target="colour"), "contradicts itself"),
+    ],
+)
+def test_an_edited_plan_is_refused_even_with_a_right_digest(
+    schema: Schema, edit: Edit, message: str
+) -> None:
+    plan = make_plan(schema, 1.0, 500, oracle="de")
+    with pytest.raises(FormatError, match=message):
+        Plan.from_json(resealed(plan, edit))
+
+
+def test_the_digest_finds_careless_edits(plan: Plan) -> None:
+    text = plan.to_json().replace('"assignment": "draw"', '"assignment": "groups"')
+    with pytest.raises(FormatError, match="changed or damaged"):
+        Plan.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:-40], "truncated"),
+        (lambda text: "", "truncated"),
+        (lambda text: "[]", "JSON object"),
+        (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
+        (lambda text: text.replace('"version": 1', '"version": 2'), "update discreet"),
+    ],
+)
+def test_what_is_no_plan_is_refused(plan: Plan, change: Callable[[str], str], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        Plan.from_json(change(plan.to_json()))
+
+
+def test_a_plan_that_no_device_could_follow_is_refused(schema: Schema) -> None:
+    alone = Question((), DE(1.0, 2), 1)
+    with pytest.raises(PrivacyError, match="question 1 spends 2"):
+        Plan(schema, 1.0, [alone, Question((), DE(2.0, 2), 1)])
+    with pytest.raises(SchemaError, match="has 2 cells, its mechanism 3"):
+        Plan(schema, 1.0, [Question((), DE(1.0, 3), 1)])
+    with pytest.raises(PrivacyError, match="above 0"):
+        Plan(schema, math.nan, [alone])
+    with pytest.raises(SchemaError, match="no edges"):
+        Plan(schema, 1.0, [Question(("age",), DE(1.0, 18), 1)])
+    with pytest.raises(SchemaError, match="twice"):
+        Question(("colour", "colour"), DE(1.0, 18), 1)
+    with pytest.raises(SchemaError, match="needs a mean oracle"):
+        Question(("age",), DE(1.0, 2), 1, 1)
+    with pytest.raises(SchemaError, match="needs a frequency oracle"):
+        Question((), Duchi(1.0), 1)
+    with pytest.raises(SchemaError, match="only a number"):
+        Plan(schema, 1.0, [Question(("colour",), DuchiMany(1.0, 2), 1, 1)])
+    by_bin = Question(("income",), DE(1.0, 4), 1)
+    by_mean = Question(("income",), DuchiMany(1.0, 2), 1, 1)
+    with pytest.raises(SchemaError, match="both by cell and by its mean"):
+        Plan(schema, 1.0, [by_bin, by_mean], {"income": (0, 500, 1000)})
+
+
+def test_shares_follow_the_weights(schema: Schema) -> None:
+    questions = [Question((), DE(1.0, 2), weight) for weight in (1, 3, 4)]
+    plan = Plan(schema, 1.0, questions)
+    assert plan.shares.tolist() == [0.125, 0.375, 0.5]
+    assert plan.bounds.tolist() == [1, 4, 8]
+    drawn = questions_for(plan, 80_000, SeededRandom(5))
+    # each within five standard deviations: a false alarm in about 10^6 runs, and the seed is fixed
+    spread = 5 * np.sqrt(plan.shares * (1 - plan.shares) * 80_000)
+    assert (np.abs(np.bincount(drawn) - plan.shares * 80_000) < spread).all()
+
+
+def test_groups_are_dealt_out_exactly_and_in_no_order(schema: Schema) -> None:
+    questions = [Question((), DE(1.0, 2), weight) for weight in (1, 3, 4)]
+    plan = Plan(schema, 1.0, questions, assignment="groups")
+    dealt = questions_for(plan, 8_000, SeededRandom(5))
+    assert np.bincount(dealt).tolist() == [1_000, 3_000, 4_000]
+    assert len(set(dealt[:50].tolist())) == 3
+
+
+def test_several_reports_share_the_epsilon(schema: Schema) -> None:
+    plan = make_plan(schema, 1.5, 500, reports=3)
+    assert {question.mechanism.epsilon for question in plan.questions} == {0.5}
+    promise = plan.guarantee
+    assert promise.epsilon == 1.5
+    assert [charge.epsilon for charge in promise.charges] == [0.5, 0.5, 0.5]
+    assert "at most 3 reports" in str(promise)
+    assert (promise.trust, promise.neighbours, promise.delta) == ("local", "replace", 0.0)
+
+
+def test_every_mechanism_of_a_plan_keeps_its_epsilon(any_plan: Plan) -> None:
+    for question in any_plan.questions:
+        assert question.mechanism.epsilon_exact() <= any_plan.epsilon * (1 + 1e-15)

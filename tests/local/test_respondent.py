@@ -1,0 +1,328 @@
+"""Claims: a device sends one report, the same one however often it is asked, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.local.design import make_plan
+from discreet.local.plan import Plan
+from discreet.local.report import Report
+from discreet.local.respondent import FolderStore, MemoryStore, Respondent
+from discreet.schema import Schema
+
+DEVICE = """
+import json, os, signal, sys, time
+from pathlib import Path
+from discreet.local.plan import Plan
+from discreet.local.respondent import FolderStore, Respondent
+
+class DyingStore(FolderStore):
+    def write(self, plan, number, report):
+        super().write(plan, number, report)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+folder, record, how = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+plan = Plan.read(folder / "plan.json")
+kind = DyingStore if how == "dies" else FolderStore
+respondent = Respondent(plan, kind(folder / "kept"))
+if how == "waits":
+    print("ready", flush=True)
+    while not (folder / "go").exists():
+        time.sleep(0.001)
+made = respondent.report(record).to_json()
+if how == "imports":
+    print(json.dumps(sorted(sys.modules)))
+else:
+    print(made, end="")
+"""
+
+
+def device(folder: Path, record: dict[str, Any], how: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", DEVICE, str(folder), json.dumps(record), how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, plan: Plan) -> Path:
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    return tmp_path
+
+
+def kept_files(folder: Path) -> list[Path]:
+    return sorted((folder / "kept").iterdir())
+
+
+# one report, kept before it leaves
+
+
+def test_asking_again_gives_the_same_bytes(tmp_path: Path, any_plan: Plan, record: Any) -> None:
+    first = Respondent(any_plan, FolderStore(tmp_path)).report(record).to_json()
+    again = Respondent(any_plan, FolderStore(tmp_path)).report(record).to_json()
+    assert again == first
+    assert [file.read_text() for file in tmp_path.iterdir()] == [first]
+
+
+def test_a_device_killed_before_it_answered_answers_the_same_later(
+    folder: Path, plan: Plan, record: Any
+) -> None:
+    killed = device(folder, record, "dies")
+    assert killed.communicate()[0] == ""
+    assert killed.returncode == -signal.SIGKILL
+    (kept,) = [file for file in kept_files(folder) if file.suffix == ".json"]
+    retried = device(folder, record, "asks")
+    assert retried.communicate()[0] == kept.read_text()
+    assert Respondent(plan, FolderStore(folder / "kept")).report(record).to_json() == (
+        kept.read_text()
+    )
+
+
+def test_another_record_still_gives_the_kept_report(
+    tmp_path: Path, plan: Plan, record: Any
+) -> None:
+    respondent = Respondent(plan, FolderStore(tmp_path))
+    first = respondent.report(record)
+    for other in ({**record, "sick": "no"}, {**record, "colour": "blue", "age": 90}):
+        assert respondent.report(other) == first
+
+
+def test_the_draft_does_not_stay(tmp_path: Path, plan: Plan, record: Any) -> None:
+    Respondent(plan, FolderStore(tmp_path)).report(record)
+    assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
+
+
+def test_processes_that_race_get_the_same_report(folder: Path, record: Any) -> None:
+    racing = [device(folder, record, "waits") for _ in range(5)]
+    for process in racing:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    (folder / "go").touch()
+    said = {process.communicate()[0] for process in racing}
+    assert len(said) == 1
+    assert len(kept_files(folder)) == 1
+    assert said == {kept_files(folder)[0].read_text()}
+
+
+def test_who_loses_the_race_sends_what_the_winner_wrote(plan: Plan, record: Any) -> None:
+    class Racing(MemoryStore):
+        """Another process writes between our look and our write."""
+
+        def write(self, plan: str, number: int, report: str) -> bool:
+            super().write(plan, number, winner.to_json())
+            return super().write(plan, number, report)
+
+    winner = Respondent(plan, MemoryStore()).report(record)
+    assert Respondent(plan, Racing()).report(record) == winner
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.write_text(""),
+        lambda file: file.write_bytes(b"\xff\xfe\x00"),
+        lambda file: file.write_text(file.read_text()[:-30]),
+        lambda file: file.write_text(file.read_text().replace('"question": ', '"question": 1')),
+        lambda file: (file.unlink(), file.mkdir()),
+    ],
+)
+def test_a_damaged_report_is_not_drawn_again(
+    tmp_path: Path, plan: Plan, record: Any, damage: Any
+) -> None:
+    Respondent(plan, FolderStore(tmp_path)).report(record)
+    (file,) = tmp_path.iterdir()
+    damage(file)
+    with pytest.raises(FormatError, match="cost privacy twice"):
+        Respondent(plan, FolderStore(tmp_path)).report(record)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_kept_report_to_another_plan_is_not_sent(plan: Plan, schema: Schema, record: Any) -> None:
+    foreign = Respondent(make_plan(schema, 2.0), MemoryStore()).report(record)
+    store = MemoryStore()
+    store.write(plan.digest, 0, foreign.to_json())
+    with pytest.raises(FormatError, match="another plan"):
+        Respondent(plan, store).report(record)
+
+
+def test_a_report_that_cannot_be_kept_is_not_sent(tmp_path: Path, plan: Plan, record: Any) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FormatError):
+        Respondent(plan, FolderStore(tmp_path / "file")).report(record)
+    with pytest.raises(FormatError):
+        Respondent(plan, FolderStore(tmp_path / "file" / "below")).report(record)
+
+
+def test_plans_have_reports_of_their_own(tmp_path: Path, schema: Schema, record: Any) -> None:
+    store = FolderStore(tmp_path)
+    plans = [make_plan(schema, epsilon) for epsilon in (1.0, 2.0)]
+    made = [Respondent(plan, store).report(record) for plan in plans]
+    assert [report.plan for report in made] == [plan.digest for plan in plans]
+
+
+# several reports
+
+
+def test_a_second_report_is_refused(tmp_path: Path, plan: Plan, record: Any) -> None:
+    respondent = Respondent(plan, FolderStore(tmp_path))
+    respondent.report(record)
+    with pytest.raises(PrivacyError, match="already sent 1 of 1"):
+        respondent.report(record, again=True)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
+    tmp_path: Path, schema: Schema, record: Any
+) -> None:
+    plan = make_plan(schema, 1.0, reports=2)
+    respondent = Respondent(plan, FolderStore(tmp_path))
+    assert respondent.guarantee.epsilon == 1.0
+    assert [charge.epsilon for charge in respondent.guarantee.charges] == [0.5, 0.5]
+    first = respondent.report(record)
+    second = respondent.report(record, again=True)
+    assert first.id != second.id
+    assert respondent.report(record) == second  # a retry sends the newest
+    with pytest.raises(PrivacyError, match="already sent 2 of 2"):
+        respondent.report(record, again=True)
+
+
+def test_a_lost_report_among_several_is_not_drawn_again(
+    tmp_path: Path, schema: Schema, record: Any
+) -> None:
+    plan = make_plan(schema, 1.0, reports=3)
+    respondent = Respondent(plan, FolderStore(tmp_path))
+    respondent.report(record)
+    respondent.report(record, again=True)
+    next(tmp_path.glob("*-0.json")).unlink()
+    with pytest.raises(FormatError, match="cost privacy twice"):
+        respondent.report(record)
+    with pytest.raises(FormatError, match="cost privacy twice"):
+        respondent.report(record, again=True)
+
+
+# what a device accepts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sick": None}, "no sick"),
+        ({"sick": "maybe"}, "sick: 'maybe' is not one of"),
+        ({"colour": "pink"}, "colour: 'pink'"),
+        ({"colour": None}, "colour: a value is missing"),
+        ({"income": "?"}, "income: a value is missing"),
+        ({"age": 120}, "age: 120 lies outside"),
+        ({"age": 30.5}, "age: 30.5 is not a whole number"),
+        ({"income": -1}, "income: -1 lies outside"),
+        ({"income": "much"}, "income: 'much' is not a number"),
+        ({"height": 180, "hair": "red"}, "hair, height, which no one asked for"),
+    ],
+)
+@pytest.mark.parametrize("numeric", ["bins", "gaussian"])
+def test_the_whole_record_is_checked_whatever_is_asked(
+    schema: Schema, record: Any, change: dict[str, Any], message: str, numeric: Any
+) -> None:
+    store = MemoryStore()
+    plan = make_plan(schema, 1.0, numeric=numeric, assignment="groups")
+    for group in range(len(plan.questions)):
+        with pytest.raises(SchemaError, match=message):
+            Respondent(plan, store, group).report({**record, **change})
+    assert store.read(plan.digest) == []
+
+
+def test_the_class_cannot_be_left_out(plan: Plan, record: Any) -> None:
+    del record["sick"]
+    with pytest.raises(SchemaError, match="no sick"):
+        Respondent(plan, MemoryStore()).report(record)
+
+
+def test_an_optional_feature_can_be_left_out(any_plan: Plan, record: Any) -> None:
+    del record["smokes"], record["age"]
+    assert Respondent(any_plan, MemoryStore()).report(record).plan == any_plan.digest
+
+
+def test_groups_are_told_and_draws_are_not(schema: Schema, record: Any) -> None:
+    drawn, dealt = (make_plan(schema, 1.0, assignment=how) for how in ("draw", "groups"))
+    with pytest.raises(SchemaError, match="leave out group"):
+        Respondent(drawn, MemoryStore(), group=0)
+    with pytest.raises(SchemaError, match="pass group="):
+        Respondent(dealt, MemoryStore())
+    with pytest.raises(SchemaError, match="group 99 is not one"):
+        Respondent(dealt, MemoryStore(), group=99)
+    for group in range(len(dealt.questions)):
+        assert Respondent(dealt, MemoryStore(), group).report(record).question == group
+
+
+def test_a_seed_ends_the_promise(plan: Plan) -> None:
+    assert Respondent(plan, MemoryStore()).guarantee.private
+    assert not Respondent(plan, MemoryStore(), random_state=1).guarantee.private
+
+
+# what a report is
+
+
+def test_a_report_holds_nothing_else(any_plan: Plan, record: Any) -> None:
+    for _ in range(20):
+        report = Respondent(any_plan, MemoryStore()).report(record)
+        text = report.to_json()
+        whole = json.loads(text)
+        assert list(whole) == ["format", "version", "plan", "id", "question", "value", "digest"]
+        assert (whole["format"], whole["version"]) == ("discreet/report", 1)
+        assert whole["plan"] == any_plan.digest
+        assert len(bytes.fromhex(whole["id"])) == 16
+        mechanism = any_plan.questions[whole["question"]].mechanism
+        assert len(whole["value"]) == mechanism.width
+        assert all(type(number) is int for number in whole["value"])
+        assert text.count("\n") == 1
+        assert Report.from_json(text) == report
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"question": "0"},
+        {"question": 0.0},
+        {"question": False},
+        {"value": ["1"]},
+        {"value": [1.0]},
+        {"value": [[1]]},
+        {"value": None},
+        {"id": "A" * 32},
+        {"id": "a" * 31},
+        {"plan": 7},
+        {"age": 30},
+    ],
+)
+def test_a_report_is_strict(change: dict[str, Any]) -> None:
+    from discreet.documents import dump
+
+    body = {"plan": "sha256:0", "id": "a" * 32, "question": 0, "value": [1]}
+    assert Report.from_json(dump("report", 1, body)).value == (1,)
+    with pytest.raises(FormatError):
+        Report.from_json(dump("report", 1, {**body, **change}))
+
+
+def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> None:
+    for options in ({}, {"numeric": "gaussian"}, {"oracle": "olh"}):
+        (folder / "plan.json").write_text(make_plan(schema, 1.0, **options).to_json())
+        asked = device(folder, record, "imports")
+        modules = set(json.loads(asked.communicate()[0]))
+        heavy = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "fastapi", "matplotlib"}
+        collector = {f"discreet.local.{name}" for name in ("tally", "inversion", "bulk", "design")}
+        collector |= {"discreet.server", "discreet.tables", "discreet.engines", "discreet.model"}
+        assert not modules & (heavy | collector)
+
+
+def test_a_device_is_quick(folder: Path, record: Any) -> None:
+    begun = time.monotonic()
+    device(folder, record, "asks").communicate()
+    assert time.monotonic() - begun < 20  # a second; the rest is for busy machines
+    assert os.listdir(folder / "kept")
