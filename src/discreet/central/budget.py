@@ -1,0 +1,199 @@
+"""Who may spend how much: shares of one promise, added up in fractions and never exceeded.
+
+Pure promises are shared as epsilon. A promise with delta is shared as rho (zero-concentrated DP),
+which adds up as well; epsilon and delta are what the whole rho converts to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import PrivacyError
+from discreet.privacy import Charge, Guarantee
+from discreet.randomness import Random
+from discreet.schema import Numeric, Schema
+
+__all__ = ["Budget", "Noise", "rho_of", "shares", "weights_of"]
+
+Integers = NDArray[np.int64]
+COARSEST = 1 << 12
+"""Steps of the grain that one person may change; its rounding is far below the noise."""
+
+
+def rho_of(epsilon: float, delta: float) -> Fraction:
+    """The largest rho whose rho-zCDP promise implies (epsilon, delta), rounded down.
+
+    rho + 2 sqrt(rho ln(1/delta)) <= epsilon: Bun, Steinke 2016, proposition 1.3, solved for rho.
+
+    >>> float(rho_of(1.0, 1e-6))
+    0.017...
+    """
+    tail = math.log(1 / delta)
+    root = epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))
+    return Fraction(root * root * (1 - 1e-12))
+
+
+def shares(weights: Mapping[str, Any], whole: Fraction) -> dict[str, Fraction]:
+    """Split a budget in proportion to positive weights; the parts add up to exactly the whole."""
+    exact = {name: Fraction(weight) for name, weight in weights.items()}
+    total = sum(exact.values(), Fraction(0))
+    return {name: whole * weight / total for name, weight in exact.items()}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Exact noise for whole numbers of which one person changes a few, each by a little.
+
+    Parameters
+    ----------
+    parameter : Fraction
+        The scale of a discrete Laplace law, or the variance parameter of a discrete Gaussian.
+    gaussian : bool
+    grain : int
+        Numbers are rounded to multiples of it before the noise, which is on the same multiples.
+    """
+
+    parameter: Fraction
+    gaussian: bool = False
+    grain: int = 1
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw; of the Gaussian, its parameter, which is never less."""
+        scale = float(self.parameter)
+        if self.gaussian or scale == 0:
+            return scale * self.grain**2
+        if scale < 0.01:  # a draw other than zero is next to impossible
+            return 0.0
+        return 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
+
+    def add(self, numbers: NDArray[Any], random: Random) -> Integers:
+        """Whole numbers with noise, a draw of its own for each."""
+        law = random.discrete_gaussian if self.gaussian else random.discrete_laplace
+        drawn = law(self.parameter, numbers.size).reshape(numbers.shape)
+        # counts of float type are whole; floor division rounds to the grain below
+        return np.asarray(self.grain * (numbers.astype(np.int64) // self.grain + drawn))
+
+
+@dataclass
+class Budget:
+    """What is left of one promise.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise as a whole.
+    basic : bool, default False
+        Share epsilon and delta themselves instead of rho, for noise that is not concentrated.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    basic: bool = False
+    charges: list[tuple[str, Fraction]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        real = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
+        if not real or not self.epsilon > 0:
+            raise PrivacyError(
+                f"epsilon is {self.epsilon!r}; give a positive number, or math.inf for no privacy"
+            )
+        if not 0 <= self.delta < 1:
+            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+        if math.isinf(self.epsilon):
+            raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
+        whole = rho_of(self.epsilon, self.delta) if self.concentrated else Fraction(self.epsilon)
+        self.whole = whole
+        if self.whole <= 0:
+            raise PrivacyError(f"epsilon {self.epsilon:g} with delta {self.delta:g} leaves nothing")
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether shares are rho instead of epsilon."""
+        return self.delta > 0 and not self.basic
+
+    def delta_of(self, cost: Fraction) -> float:
+        """The share of delta that goes with a share of epsilon."""
+        return _below(cost / self.whole * Fraction(self.delta))
+
+    @property
+    def left(self) -> Fraction:
+        """What has not been spent."""
+        return self.whole - sum((cost for _, cost in self.charges), Fraction(0))
+
+    def spend(self, name: str, cost: Fraction) -> Fraction:
+        """Take a part, or refuse when it is more than what is left."""
+        if cost <= 0 or cost > self.left:
+            raise PrivacyError(f"{name}: {float(cost):g} was asked, {float(self.left):g} is left")
+        self.charges.append((name, cost))
+        return cost
+
+    def noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+        """Spend a part on numbers that one person changes by ``sensitivity`` in one of them.
+
+        Laplace: scale = sensitivity / epsilon. Gaussian: variance = sensitivity^2 / (2 rho), on a
+        grain that keeps the variance small; rounding to it may add one to the sensitivity.
+        """
+        self.spend(name, cost)
+        if self.concentrated:
+            grain = -(-sensitivity // COARSEST)
+            most = sensitivity if grain == 1 else -(-sensitivity // grain) + 1
+            return Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
+        return Noise(Fraction(sensitivity) / cost)
+
+    def selection(self, name: str, cost: Fraction) -> Fraction:
+        """Spend a part on an exponential mechanism; gives the epsilon of its weights.
+
+        A bounded-range epsilon is epsilon^2/8-zCDP: Cesar, Rogers 2021, lemma 3.4.
+        """
+        self.spend(name, cost)
+        if not self.concentrated:
+            return cost
+        return Fraction(math.sqrt(8 * float(cost)) * (1 - 1e-12))
+
+    def guarantee(self, assumptions: Sequence[str], simulated: bool) -> Guarantee:
+        """The promise as it was spent: every charge by name, never more than the whole."""
+        promise = Guarantee(
+            self.epsilon,
+            self.delta,
+            assumptions=tuple(assumptions),
+            rho=_below(self.whole) if self.concentrated else None,
+            charges=tuple(self._stated(name, cost) for name, cost in self.charges),
+        )
+        return promise.in_simulation() if simulated else promise
+
+    def _stated(self, name: str, cost: Fraction) -> Charge:
+        # a share of rho is stated as the same share of epsilon
+        return Charge(name, _below(cost / self.whole * Fraction(self.epsilon)), self.delta_of(cost))
+
+
+def _below(fraction: Fraction) -> float:
+    """The nearest float that is not larger."""
+    near = float(fraction)
+    return near if Fraction(near) <= fraction else math.nextafter(near, 0.0)
+
+
+def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) -> dict[str, Any]:
+    """What each feature's share is proportional to: by kind, or as the user says."""
+    weights: dict[str, Any] = {
+        feature.name: numeric if isinstance(feature, Numeric) else categorical
+        for feature in schema.features
+    }
+    if allocation is None:
+        return weights
+    if not isinstance(allocation, Mapping):
+        raise PrivacyError(f"allocation is {allocation!r}; write {{'age': 2, 'sex': 1}}")
+    for name, weight in allocation.items():
+        schema[name]  # an unknown name is an error that lists the known ones
+        real = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not real or not 0 < weight < math.inf:
+            raise PrivacyError(f"allocation of {name} is {weight!r}; give a positive number")
+        weights[name] = weight
+    return weights

@@ -1,0 +1,165 @@
+"""What the methods with a density for numeric features share: everything but the densities.
+
+The budget goes in shares to the class counts (1), to each categorical feature (1) and to each
+numeric one (2, for mean and variance), as in the paper, or as the user says. A record changes one
+class count, one cell of each categorical table, and one class's values of each numeric feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.central.budget import Budget, Noise, shares, weights_of
+from discreet.central.settings import Settings, Trained, check_bounded
+from discreet.central.source import Source
+from discreet.encoding import Grid
+from discreet.errors import PrivacyError
+from discreet.estimation import Postprocess, estimate
+from discreet.randomness import Random
+from discreet.schema import Categorical, Numeric, Schema
+from discreet.shrinkage import soft
+from discreet.statistics import Moments, Statistics, Table
+
+__all__ = ["Parts", "begin", "counted", "described", "exact", "finish", "present"]
+
+Floats = NDArray[np.float64]
+CLASSES = "class counts"
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What is common to the methods: noisy class counts, noisy tables, and the exact rest."""
+
+    exact: Statistics
+    totals: Floats
+    noise: Noise
+    tables: dict[str, Table]
+    costs: dict[str, Fraction]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the table."""
+        return self.exact.schema
+
+    @property
+    def numeric(self) -> list[Numeric]:
+        """Numeric features, in order."""
+        return [feature for feature in self.schema.features if isinstance(feature, Numeric)]
+
+
+def begin(
+    source: Source, budget: Budget, settings: Settings, random: Random, *, order: bool = False
+) -> Parts:
+    """Count, split the budget, and release class counts and categorical tables."""
+    if source.unit != 1:
+        raise PrivacyError("only method='histogram' takes sample_weight")
+    schema = source.schema
+    check_bounded(schema)
+    # no feature has an empty name, so that "" can stand for the class counts
+    costs = shares({"": 1, **weights_of(schema, settings.allocation, 2, 1)}, budget.whole)
+    exact = source.count(moments="grid", order=order)
+    noise = budget.noise(CLASSES, costs[""])
+    totals = noise.add(exact.totals, random)
+    tables = {}
+    for feature in schema.features:
+        if isinstance(feature, Categorical):
+            own = budget.noise(f"table of {feature.name}", costs[feature.name])
+            tables[feature.name] = counted(exact.tables[feature.name], own, random)
+    return Parts(exact, totals.astype(np.float64), noise, tables, costs)
+
+
+def counted(table: Table, noise: Noise, random: Random) -> Table:
+    """A table with noise in every cell, also where nobody is."""
+    drawn = noise.add(table.counts, random)
+    return Table(
+        table.cells, drawn.astype(np.float64), np.full(drawn.shape, max(noise.variance, 1e-6))
+    )
+
+
+def present(
+    parts: Parts, feature: Numeric, noise: Noise | None, random: Random
+) -> tuple[Floats, Floats]:
+    """Noisy numbers of present and missing values; without noise, everyone is present."""
+    one = parts.exact.moments[feature.name]
+    if noise is None:
+        return parts.totals, np.zeros(len(parts.totals))
+    here = noise.add(one.counts, random)
+    gone = noise.add(one.missing, random)
+    return here.astype(np.float64), gone.astype(np.float64)
+
+
+def described(
+    feature: Numeric,
+    counts: Floats,
+    missing: Floats,
+    mean: Floats,
+    variance: Floats,
+    spread: Floats,
+) -> Moments:
+    """Moments that have this mean and this variance.
+
+    Parameters
+    ----------
+    feature : Numeric
+    counts, missing, mean, variance : arrays of shape (classes,)
+    spread : array of shape (3, classes)
+        Variances of counts, sums and squares.
+    """
+    grid = Grid.of(feature)
+    counts = np.maximum(counts, 1.0)
+    shift = (mean - grid.lower) / grid.step
+    squares = counts * (variance / grid.step**2 + shift * shift)
+    origin = np.full(len(counts), grid.lower)
+    return Moments(feature, counts, counts * shift, squares, missing, origin, grid.step, spread)
+
+
+def finish(
+    parts: Parts,
+    released: dict[str, tuple[Moments, Floats]],
+    budget: Budget,
+    settings: Settings,
+    random: Random,
+    postprocess: Postprocess = "none",
+) -> Trained:
+    """Put everything together; negative counts and variances are cleaned up for the model.
+
+    ``released`` holds the moments of each numeric feature, and about how noisy each class's
+    variance is as far as that is public.
+    """
+    moments = {name: one for name, (one, _) in released.items()}
+    spread = np.full(len(parts.totals), max(parts.noise.variance, 1e-6))
+    promise = budget.guarantee(settings.assumptions, random.simulated)
+    statistics = Statistics(parts.schema, parts.totals, spread, parts.tables, moments, {}, promise)
+    clean = {name: _within_bounds(one, noise) for name, (one, noise) in released.items()}
+    model = estimate(
+        replace(statistics, moments=clean),
+        postprocess,
+        smoothing=1.0,
+        likelihood=settings.likelihood,
+    )
+    return Trained(statistics, model)
+
+
+def _within_bounds(one: Moments, noise: Floats) -> Moments:
+    """Moments that values within the public bounds can have, no variance far below its noise."""
+    lower, upper = one.feature.lower, one.feature.upper
+    counts = np.maximum(np.asarray(one.counts, float), 1.0)
+    whole = replace(one, counts=counts)
+    mean = np.clip(whole.mean, lower, upper)
+    most = np.maximum((upper - mean) * (mean - lower), (1e-3 * (upper - lower)) ** 2)
+    variance = soft(whole.variance, noise, 1.0)
+    variance = np.clip(variance, (1e-3 * (upper - lower)) ** 2, most)
+    return described(one.feature, counts, one.missing, mean, variance, one.variances)
+
+
+def exact(source: Source, settings: Settings) -> Trained:
+    """The limit of infinite epsilon: exact counts, means and variances."""
+    check_bounded(source.schema)
+    if source.unit != 1:
+        raise PrivacyError("only method='histogram' takes sample_weight")
+    found = source.count(moments="grid")
+    return Trained(found, estimate(found, "none", likelihood=settings.likelihood))

@@ -1,0 +1,62 @@
+"""One door to all central methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import get_args
+
+from discreet.central.budget import Budget
+from discreet.central.settings import Method, Settings, Trained
+from discreet.central.source import Source
+from discreet.errors import PrivacyError
+from discreet.randomness import Random
+
+__all__ = ["train"]
+
+_HOME = {
+    "histogram": ("histogram", "histogram"),
+    "moments": ("moments", "moments"),
+    "global": ("global_sensitivity", "sound"),
+    "global-published": ("global_sensitivity", "published"),
+    "smooth": ("smooth", "smooth"),
+    "trimmed": ("trimmed", "trimmed"),
+}
+
+
+def train(
+    source: Source,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    method: Method = "histogram",
+    settings: Settings,
+    random: Random,
+) -> Trained:
+    """Train under a promise of epsilon and delta.
+
+    Parameters
+    ----------
+    source : Source
+    epsilon : float
+        ``math.inf`` for the exact binned classifier, which promises nothing.
+    delta : float, default 0
+    method : {"histogram", "moments", "global", "global-published", "smooth", "trimmed"}
+    settings : Settings
+    random : Random
+    """
+    if method not in _HOME:
+        raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
+    if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
+        home = "histogram" if method == "histogram" else "parametric"
+        limit: Callable[[Source, Settings], Trained] = import_module(
+            f"discreet.central.{home}"
+        ).exact
+        return limit(source, settings)
+    budget = Budget(epsilon, delta)
+    module, name = _HOME[method]
+    run: Callable[[Source, Budget, Settings, Random], Trained] = getattr(
+        import_module(f"discreet.central.{module}"), name
+    )
+    return run(source, budget, settings, random)
