@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Categorical, Numeric, Schema, SchemaError
+from discreet import Categorical, Numeric, Schema, SchemaError, estimate
+from discreet.counting import count_arrays
 from discreet.encoding import Cells, Grid, class_codes, columns_of, equal_width, numbers_of
 
 
@@ -54,9 +55,25 @@ def test_boolean_data_meets_numbers_or_words_in_the_schema():
 
 
 def test_infinity_needs_bounds():
-    with pytest.raises(SchemaError, match="infinity is no measurement"):
-        numbers_of(Numeric("x"), np.array([np.inf, -np.inf, np.nan]))
-    assert numbers_of(Numeric("x"), np.array([1e308, 1e308])).tolist() == [1e308, 1e308]
+    schema = Schema([Numeric("x")], "y", [0, 1])
+    codes = np.zeros(3, dtype=np.int32)
+    with pytest.raises(SchemaError, match="x: infinity is no measurement"):
+        count_arrays(schema, {"x": np.array([np.inf, -np.inf, np.nan])}, codes)
+    model = estimate(count_arrays(schema, {"x": np.array([1e3, np.nan, 1.0])}, codes))
+    with pytest.raises(SchemaError, match="x: infinity is no measurement"):
+        model.predict([[np.inf]])
+
+
+def test_small_whole_numbers_are_looked_up_without_hashing():
+    cells = Cells(Categorical("k", [3, -1, 7]))
+    column = np.array([7, 3, -1, -1], dtype=np.int8)
+    assert cells.column(column).tolist() == [2, 0, 1, 1]
+    assert cells.column(np.array([250, 3], dtype=np.uint8)[1:]).tolist() == [0]
+    with pytest.raises(SchemaError, match="5 is not one of"):
+        cells.column(np.array([3, 5]))
+    wide = Cells(Categorical("k", [-128, 127]))
+    assert wide.column(np.array([-128, 127], dtype=np.int8)).tolist() == [0, 1]
+    assert wide.column(np.array([], dtype=np.int8)).tolist() == []
 
 
 @pytest.mark.parametrize(

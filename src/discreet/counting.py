@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import Bins, Cells, Grid, numbers_of
+from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
@@ -155,8 +155,10 @@ def class_moments(
             member = (codes[part, None] == np.arange(classes)).astype(np.float64)
             if weights is not None:
                 member *= weights[part, None]
-            absent = np.isnan(values) if np.isnan(values.sum()) else None
-            if absent is not None:
+            absent = None
+            if not np.isfinite(values.sum()):
+                refuse_infinity(values, [feature.name for feature in features])
+                absent = np.isnan(values)
                 values[absent] = 0.0
             yield values, codes[part], member.T, absent
 

@@ -219,7 +219,17 @@ def _factorized(values: Any, index: Any, missing: int | None) -> Codes:
     """Look every distinct value up once."""
     import pandas as pd
 
-    positions, distinct = pd.factorize(_flat(values), use_na_sentinel=True)
+    column = _flat(values)
+    if column.dtype.kind in "iu" and column.size:
+        column = np.ascontiguousarray(column)
+        low, high = int(column.min()), int(column.max())
+        if high - low < 1 << 12:  # small whole numbers need no hashing
+            offset = column.astype(np.int64) - low
+            found = np.flatnonzero(np.bincount(offset, minlength=high - low + 1))
+            table = np.full(high - low + 1, -1, dtype=np.int32)
+            table[found] = [index(int(value) + low) for value in found]
+            return np.asarray(table[offset])
+    positions, distinct = pd.factorize(column, use_na_sentinel=True)
     table = np.array([index(value) for value in distinct] + [-1], dtype=np.int32)
     if (positions < 0).any():
         table[-1] = index(None) if missing is None else missing
@@ -264,22 +274,16 @@ def numbers_of(
     else:
         numbers = np.array([_number(feature, value, tokens) for value in column], dtype=np.float64)
     present = numbers
+    if feature.optional and not feature.integer and np.isinf([feature.lower, feature.upper]).all():
+        return numbers  # nothing to check here; infinity is refused where the numbers are used
     with np.errstate(invalid="ignore"):
         finite = bool(np.isfinite(numbers.sum()))
-    free = not feature.integer and np.isinf([feature.lower, feature.upper]).all()
-    if finite and free:
-        return numbers
     if not finite and (absent := np.isnan(numbers)).any():
         if not feature.optional:
             raise _absent(feature.name)
         present = numbers[~absent]
     if not present.size:
         return numbers
-    if free and np.isinf(present).any():
-        raise SchemaError(
-            f"{feature.name}: infinity is no measurement; give the feature bounds and "
-            "outliers='clip', or make it missing"
-        )
     low, high = present.min(), present.max()
     if low < feature.lower or high > feature.upper:
         if outliers == "error":
@@ -292,6 +296,16 @@ def numbers_of(
             "round it, or write integer=False"
         )
     return numbers
+
+
+def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
+    """Raise if a column of an unbounded feature holds infinity."""
+    for name, column in zip(names, numbers.T, strict=True):
+        if np.isinf(column).any():
+            raise SchemaError(
+                f"{name}: infinity is no measurement; give the feature bounds and "
+                "outliers='clip', or make it missing"
+            )
 
 
 def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:

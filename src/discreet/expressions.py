@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.column_expressions import Numbers, bin_of, exact, folded, key, not_whole
-from discreet.encoding import Bins, Cells, Grid, numbers_of
+from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 
@@ -197,4 +197,7 @@ def check_numbers(schema: Schema, rows: Rows, result: Any) -> None:
         extremes = [*some(f"lo{j}"), *some(f"hi{j}"), *some(f"o{j}")]
         if sum(some(f"p{j}")) < sum(some("rows")):
             extremes.append(math.nan)
-        numbers_of(feature, np.array(extremes, dtype=np.float64), (), schema.outliers)
+        found = np.array(extremes, dtype=np.float64)
+        if not feature.bounded:
+            refuse_infinity(found[:, None], [feature.name])
+        numbers_of(feature, found, (), schema.outliers)

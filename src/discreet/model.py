@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.documents import Body, dump, load, read_text
-from discreet.encoding import Cells, columns_of, numbers_of
+from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
 from discreet.errors import FormatError
 from discreet.explanation import Evidence, Explanation, show_model
 from discreet.privacy import Guarantee, GuaranteeBody
@@ -213,7 +213,10 @@ class NaiveBayesModel:
         for start in range(0, len(matrix), CHUNK):
             chunk = matrix[start : start + CHUNK]
             part = square[: len(chunk)]
-            missing = np.isnan(chunk) if np.isnan(chunk.sum()) else None
+            missing = None
+            if not np.isfinite(chunk.sum()):
+                refuse_infinity(chunk, [factor.name for factor in factors])
+                missing = np.isnan(chunk)
             for c in range(len(mean)):
                 np.subtract(chunk, mean[c], out=part)
                 np.multiply(part, part, out=part)

@@ -165,6 +165,7 @@ def test_the_outlook_tells_hopeless_from_promising():
     assert outlook(many, 200_000, majority=0.6).verdict == "enough"
     needed = outlook(few, 200, majority=0.7).respondents
     assert outlook(few, needed, majority=0.7).verdict == "enough"
+    assert outlook(few, 200, majority=0.99, strength=0.01).respondents is None
     with pytest.raises(EstimationError, match="between 1/2 and 1"):
         outlook(few, 200, majority=0.2)
 

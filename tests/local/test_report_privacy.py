@@ -59,9 +59,10 @@ class Choices(Random):
     def choose(self, chances: Sequence[Fraction]) -> int:
         place = len(self.taken)
         branch = self.path[place] if place < len(self.path) else 0
-        self.taken.append((branch, len(chances)))
-        self.chance *= chances[branch]
-        return branch
+        possible = [outcome for outcome, chance in enumerate(chances) if chance]
+        self.taken.append((branch, len(possible)))
+        self.chance *= chances[possible[branch]]
+        return possible[branch]
 
     def raw(self, count: int) -> Any:
         assert count == 16, "this draw cannot be enumerated"

@@ -19,9 +19,12 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": ("demo", "Train and explain a classifier on a bundled population."),
     "schema": ("schema", "Infer, check and show the public description of a table."),
+    "train": ("train", "Train a classifier under a promise to everyone in a table."),
+    "local": ("local", "Collect from people who trust nobody: plan, report, tally, train."),
     "predict": ("predict", "Predict the classes of a table's rows."),
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
+    "simulate": ("simulate", "What local privacy would cost on your own table."),
     "export": ("export", "Write a model for programs that do not have discreet."),
     "datasets": ("datasets", "List and fetch the benchmark tables."),
 }

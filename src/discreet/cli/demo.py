@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
+EPSILON = 1.0
+"""Per person and total, in every private row."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -113,6 +116,36 @@ def non_private(stage: Stage) -> Row:
     return Row("full trust", "who trains it", math.inf, scores.accuracy, scores.interval, note)
 
 
+def local(stage: Stage) -> Row:
+    """Nobody is trusted: each person sends one randomized report."""
+    from discreet.estimators import LocalNB
+
+    return _fitted(
+        stage,
+        LocalNB(EPSILON, schema=stage.schema, random_state=stage.seed),
+        ("local", "nobody", "LocalNB"),
+    )
+
+
+def central(stage: Stage) -> Row:
+    """A curator is trusted with the table, the world only with what is released."""
+    from discreet.estimators import CentralNB
+
+    return _fitted(
+        stage,
+        CentralNB(EPSILON, schema=stage.schema, random_state=stage.seed),
+        ("central", "the curator", "CentralNB"),
+    )
+
+
+def _fitted(stage: Stage, estimator: Any, words: tuple[str, str, str]) -> Row:
+    known = stage.learning
+    classes = known[stage.schema.target].to_numpy()
+    scores = stage.scored(estimator.fit(known[list(stage.schema.names)], classes).model_)
+    trust, sees, note = words
+    return Row(trust, sees, EPSILON, scores.accuracy, scores.interval, note)
+
+
 def best_possible(stage: Stage) -> Row:
     """The law itself is known, from which the people were drawn."""
     from discreet.datasets import MORTGAGE_BAYES_ACCURACY, MORTGAGE_BAYES_ACCURACY_ERROR
@@ -121,7 +154,7 @@ def best_possible(stage: Stage) -> Row:
     return Row("(the truth)", "-", None, best, (best - error, best + error), "best possible")
 
 
-ROWS: list[Callable[[Stage], Row]] = [constant, non_private, best_possible]
+ROWS: list[Callable[[Stage], Row]] = [constant, local, central, non_private, best_possible]
 """The lines of the table, from top to bottom; a trust model is one more function here."""
 
 

@@ -12,17 +12,17 @@ the smallest valid (question, value) is kept, numbers compared from left to righ
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.engines import arrow_batches, fetched, reading
+from discreet.engines import fetched, reading
+from discreet.local.batches import Answers, batches_of, identities
 from discreet.local.files import ReportFile, open_reports, read_reports, write_reports
 from discreet.local.plan import Plan
-from discreet.local.tally import Mechanism, Tally, faulty
+from discreet.local.tally import Mechanism, Tally
 from discreet.mechanisms.frequency import SHE, FrequencyOracle
 
 __all__ = ["ReportFile", "read_reports", "tally_parquet", "write_reports"]
@@ -125,8 +125,8 @@ class _Bulk:
 
     def _count(self, answers: Any) -> None:
         """Add answers with distinct ids; the column n says how often each was sent."""
-        for batch in arrow_batches(answers, self.rows):
-            answered = _Answers(self.plan, batch)
+        for batch in batches_of(answers, self.rows):
+            answered = Answers(self.plan, batch)
             times = batch["n"].to_numpy() if "n" in batch.schema.names else None
             for question, rows, matrix in answered.parts(answered.valid):
                 often = None if times is None else times[rows]
@@ -145,14 +145,14 @@ class _Bulk:
         import pyarrow as pa
 
         carried = None
-        for batch in arrow_batches(answers, self.rows):
+        for batch in batches_of(answers, self.rows):
             table = pa.Table.from_batches([batch])
             if carried is not None:
                 table = pa.concat_tables([carried, table])
             whole = table.combine_chunks().to_batches()[0]
-            answered = _Answers(self.plan, whole)
+            answered = Answers(self.plan, whole)
             rows = np.flatnonzero(answered.valid)
-            ids = _identities(whole["id"])[rows]
+            ids = identities(whole["id"])[rows]
             first = np.append(True, ids[1:] != ids[:-1])[: len(rows)]
             changed = answered.changed(rows) & ~first
             run = np.cumsum(first) - 1
@@ -173,59 +173,6 @@ class _Bulk:
             self._reject("out of domain", int(answered.wrong.sum()))
             if len(kept):
                 carried = table.slice(int(kept[-1]), 1)
-
-
-class _Answers:
-    """A batch of answers: which rows are valid, and their numbers as a matrix a question."""
-
-    def __init__(self, plan: Plan, batch: Any) -> None:
-        import pyarrow as pa
-
-        lists = batch["value"].cast(pa.list_(pa.int64()))
-        self.questions = batch["question"].to_numpy().astype(np.int64)
-        ends = lists.offsets.to_numpy().astype(np.int64)
-        self.starts = ends[:-1]
-        self.numbers = lists.values.fill_null(0).to_numpy()
-        self.widths = [question.mechanism.width for question in plan.questions]
-        self.torn = np.zeros(batch.num_rows, bool)
-        if lists.values.null_count:
-            holes = lists.values.is_null().to_numpy(zero_copy_only=False)
-            before = np.append(0, np.cumsum(holes))
-            self.torn = before[ends[1:]] > before[ends[:-1]]
-        self.wrong = np.zeros(batch.num_rows, bool)
-        for question, rows, matrix in self.parts(~self.torn):
-            self.wrong[rows] = faulty(plan.questions[question].mechanism, matrix)
-        self.valid = ~self.torn & ~self.wrong
-
-    def parts(self, flags: NDArray[np.bool_]) -> Iterator[tuple[int, Any, Any]]:
-        """(question, rows, matrix) of the flagged rows, in the order of the questions."""
-        rows = np.flatnonzero(flags)
-        rows = rows[np.argsort(self.questions[rows], kind="stable")]
-        asked, begins = np.unique(self.questions[rows], return_index=True)
-        for question, some in zip(asked, np.split(rows, begins[1:]), strict=True):
-            places = self.starts[some][:, None] + np.arange(self.widths[question])
-            yield int(question), some, self.numbers[places]
-
-    def changed(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each of these rows differs from the one before it."""
-        differs = np.ones(len(rows), bool)
-        flags = np.zeros(len(self.questions), bool)
-        flags[rows] = True
-        place = np.cumsum(flags) - 1
-        for _, some, matrix in self.parts(flags):
-            follows = np.diff(place[some]) == 1
-            same = (matrix[1:] == matrix[:-1]).all(axis=1) & follows
-            differs[place[some[1:]]] = ~same
-        return differs
-
-
-def _identities(column: Any) -> NDArray[Any]:
-    """Ids of 16 bytes as values that can be compared."""
-    import pyarrow as pa
-
-    fixed = column.cast(pa.binary()).cast(pa.binary(16))
-    whole = np.frombuffer(fixed.buffers()[1], np.uint8)[16 * fixed.offset :]
-    return whole[: 16 * len(fixed)].view("V16")
 
 
 def _few(mechanism: Mechanism) -> bool:

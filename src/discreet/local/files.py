@@ -53,8 +53,11 @@ class ReportFile:
 
         self.plan = plan
         shape = _shape().with_metadata({SIMULATED: b"yes"} if simulated else None)
-        with reading(path):
+        try:
             self._writer = pq.ParquetWriter(path, shape, compression="zstd")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FormatError(f"{path}: cannot be written: {reason}") from None
 
     def write(self, question: ArrayLike, ids: NDArray[np.uint8], values: Any) -> None:
         """Append reports.
@@ -70,22 +73,40 @@ class ReportFile:
         """
         import pyarrow as pa
 
-        count = len(values)
-        raw = np.ascontiguousarray(ids, dtype=np.uint8)
-        if raw.shape != (count, 16):
-            raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
         if isinstance(values, np.ndarray):
-            ends = np.arange(count + 1, dtype=np.int32) * values.shape[1]
+            ends = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
             lists = pa.ListArray.from_arrays(ends, np.ascontiguousarray(values, np.int64).ravel())
         else:
             lists = pa.array(values, pa.list_(pa.int64()))
+        questions = np.broadcast_to(np.asarray(question, np.int32), (len(values),)).copy()
         digest = pa.array([self.plan.digest])
-        columns = [
-            pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())]),
-            pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), digest),
-            np.broadcast_to(np.asarray(question, np.int32), (count,)).copy(),
-            lists,
-        ]
+        plans = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
+        self._write(ids, plans, questions, lists)
+
+    def add(self, reports: Sequence[Report]) -> None:
+        """Append reports, also those to other plans: the tally will say what it refuses.
+
+        What no column can hold is refused by every tally, so it is cut to the column's extremes.
+        """
+        import pyarrow as pa
+
+        most, lists = np.iinfo(np.int64).max, pa.list_(pa.int64())
+        values = [[min(max(n, -most), most) for n in report.value] for report in reports]
+        questions = [min(max(report.question, -1), 2**31 - 1) for report in reports]
+        plans = pa.array([report.plan for report in reports], pa.string()).dictionary_encode()
+        ids = np.frombuffer(bytes.fromhex("".join(report.id for report in reports)), np.uint8)
+        self._write(
+            ids.reshape(-1, 16), plans, np.array(questions, np.int32), pa.array(values, lists)
+        )
+
+    def _write(self, ids: NDArray[np.uint8], plans: Any, questions: Any, lists: Any) -> None:
+        import pyarrow as pa
+
+        count, raw = len(lists), np.ascontiguousarray(ids, dtype=np.uint8)
+        if raw.shape != (count, 16):
+            raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
+        fixed = pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())])
+        columns = [fixed, plans, pa.array(questions), lists]
         self._writer.write_table(pa.table(columns, schema=self._writer.schema))
 
     def __enter__(self) -> ReportFile:

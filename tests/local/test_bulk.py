@@ -1,0 +1,293 @@
+"""Claims: an engine tallies Parquet to the same integers as adding reports one by one."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.datasets import mortgage
+from discreet.encoding import class_codes
+from discreet.errors import FormatError, SchemaError
+from discreet.local import bulk
+from discreet.local.bulk import ReportFile, read_reports, tally_parquet, write_reports
+from discreet.local.design import make_plan
+from discreet.local.files import COLUMNS
+from discreet.local.plan import Plan
+from discreet.local.report import Report
+from discreet.local.simulation import answers, encoded
+from discreet.local.tally import Tally
+from discreet.randomness import SeededRandom
+from discreet.schema import Schema
+
+Row = tuple[bytes | None, str | None, int | None, list[int | None] | None]
+
+SHAPE = pa.schema(
+    {"id": pa.binary(), "plan": pa.string(), "question": pa.int32(), "value": pa.list_(pa.int64())}
+)
+
+
+def rows_of(plan: Plan, people: int = 300, seed: int = 1) -> list[Row]:
+    """Honest reports to a plan of the mortgage population."""
+    data, source = mortgage(people), SeededRandom(seed)
+    classes = class_codes(data.schema, data.y)
+    rows: list[Row] = []
+    for question, _, values in answers(plan, classes, encoded(plan, data.X), source):
+        for value in values.tolist():
+            rows.append((source.raw(16).tobytes(), plan.digest, question, value))
+    return rows
+
+
+def spoiled(plan: Plan, rows: list[Row], seed: int = 2) -> list[Row]:
+    """The same with repetitions, reused ids, foreign plans and junk, in random order."""
+    chance = random.Random(seed)
+
+    def some(number: int) -> list[Row]:
+        return chance.sample(rows, number)
+
+    more = [*rows, *some(40), *some(10), *some(10)]
+    for id_, digest, question, value in some(30):
+        other = rows[chance.randrange(len(rows))]
+        more.append((id_, digest, other[2], other[3]))  # often another answer with the same id
+        assert question is not None
+        assert value is not None
+        more.append((id_, digest, question, [(1 << 62) - 1] * len(value)))
+    for id_, digest, question, value in some(20):
+        assert value is not None
+        more += [
+            (id_, "sha256:other", question, value),
+            (id_, digest, 99, value),
+            (id_, digest, -1, value),
+            (id_, digest, question, [*value, 0]),
+            (id_, digest, question, []),
+            (os.urandom(16), digest, question, [-5 - (1 << 62)] * len(value)),
+            (os.urandom(16), digest, question, [-(1 << 63)] * len(value)),
+            (os.urandom(15), digest, question, value),
+            (None, digest, question, value),
+            (id_, None, question, value),
+            (id_, digest, None, value),
+            (id_, digest, question, None),
+            (id_, digest, question, [None] * len(value)),
+        ]
+    chance.shuffle(more)
+    return more
+
+
+def one_by_one(plan: Plan, rows: list[Row]) -> Tally:
+    """What :meth:`Tally.add` makes of them, the smallest answer of an id first."""
+
+    def order(row: Row) -> tuple[Any, ...]:
+        return (row[2] or 0, [number or 0 for number in row[3] or []])
+
+    tally = Tally(plan)
+    for id_, digest, question, value in sorted(rows, key=order):
+        broken = id_ is None or digest is None or question is None or value is None
+        if broken or len(id_ or b"") != 16 or None in (value or []):
+            tally.add("not even JSON")
+            continue
+        assert digest is not None
+        tally.add(Report(digest, (id_ or b"").hex(), question or 0, tuple(value or [])))  # type: ignore[arg-type]
+    return tally
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.table(list(zip(*rows, strict=True)) or [[]] * 4, schema=SHAPE)
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    pq.write_table(table_of(rows), path, row_group_size=97)
+    return path
+
+
+def same(bulked: Tally, one: Tally) -> bool:
+    assert bulked.respondents.tolist() == one.respondents.tolist()
+    assert [part.tolist() for part in bulked.sums] == [part.tolist() for part in one.sums]
+    assert +bulked.rejected == +one.rejected
+    assert bulked.repeated == one.repeated
+    return True
+
+
+@pytest.fixture(
+    params=[
+        *({"oracle": name} for name in ("auto", "sue", "she", "the", "olh", "hr")),
+        *({"numeric": "gaussian", "approach": how} for how in (1, 2, 3, "hybrid")),
+    ],
+    ids=lambda kind: "-".join(map(str, kind.values())),
+)
+def mortgage_plan(request: pytest.FixtureRequest) -> Plan:
+    return make_plan(mortgage(1).schema, 1.0, 300, kind="paper", **request.param)
+
+
+def test_an_engine_counts_like_one_by_one(mortgage_plan: Plan, tmp_path: Path) -> None:
+    rows = rows_of(mortgage_plan)
+    bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
+    assert bulked.people == 300
+    assert not bulked.rejected
+    assert same(bulked, one_by_one(mortgage_plan, rows))
+
+
+@pytest.mark.parametrize("batch", [None, 7])
+def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
+    mortgage_plan: Plan, tmp_path: Path, batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if batch:  # so that an id that recurs crosses from one batch to the next
+        batches = bulk.batches_of
+
+        def small(table: Any, rows: int) -> Any:
+            for one in batches(table, rows):
+                yield from pa.Table.from_batches([one]).to_batches(max_chunksize=batch)
+
+        monkeypatch.setattr(bulk, "batches_of", small)
+    rows = spoiled(mortgage_plan, rows_of(mortgage_plan))
+    bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
+    expected = one_by_one(mortgage_plan, rows)
+    assert same(bulked, expected)
+    assert set(expected.rejected) == {
+        "misshapen", "foreign plan", "unknown question", "out of domain", "id reused",
+    }  # fmt: skip
+    assert bulked.people + bulked.repeated + bulked.rejected.total() == len(rows)
+
+
+def test_everything_delivered_twice_counts_once(mortgage_plan: Plan, tmp_path: Path) -> None:
+    rows = rows_of(mortgage_plan)
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.parquet", rows)
+    once = tally_parquet(mortgage_plan, tmp_path / "a.parquet")
+    for source in (
+        tmp_path / "*.parquet",
+        str(tmp_path / "*.parquet"),
+        [tmp_path / "a.parquet", tmp_path / "b.parquet"],
+        [tmp_path / "a.parquet", tmp_path / "a.parquet"],
+    ):
+        both = tally_parquet(mortgage_plan, source)
+        assert both.repeated == both.people == 300
+        assert [part.tolist() for part in both.sums] == [part.tolist() for part in once.sums]
+
+
+def test_tables_in_memory_are_tallied_too(mortgage_plan: Plan) -> None:
+    import ibis
+
+    rows = spoiled(mortgage_plan, rows_of(mortgage_plan, 100))
+    expected = one_by_one(mortgage_plan, rows)
+    assert same(tally_parquet(mortgage_plan, table_of(rows)), expected)
+    engine = ibis.duckdb.connect()
+    engine.con.register("reports", table_of(rows))
+    assert same(tally_parquet(mortgage_plan, engine.table("reports")), expected)
+
+
+def test_no_reports_are_an_empty_tally(mortgage_plan: Plan, tmp_path: Path) -> None:
+    assert tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", [])).people == 0
+    foreign: list[Row] = [(bytes(16), "sha256:other", 0, [0])]
+    tally = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", foreign))
+    assert (tally.people, tally.rejected) == (0, {"foreign plan": 1})
+
+
+def test_progress_reaches_the_end(mortgage_plan: Plan, tmp_path: Path) -> None:
+    rows = spoiled(mortgage_plan, rows_of(mortgage_plan, 50 + 1))
+    said: list[tuple[int, int]] = []
+    path = written(tmp_path / "r.parquet", rows)
+    tally_parquet(mortgage_plan, path, progress=lambda *both: said.append(both))
+    assert said[-1] == (len(rows), len(rows))
+    assert [done for done, _ in said] == sorted(done for done, _ in said)
+
+
+# the files
+
+
+def test_reports_written_are_reports_read(plan: Plan, schema: Schema, tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    ids = np.frombuffer(os.urandom(160), np.uint8).reshape(10, 16)
+    width = plan.questions[1].mechanism.width
+    values = np.zeros((10, width), np.int64) + np.arange(width)
+    write_reports(path, plan, 1, ids, values)
+    assert pq.read_schema(path).names == list(COLUMNS)
+    assert pq.read_schema(path).field("id").type == pa.binary(16)
+    reports = list(read_reports(path))
+    assert [report.id for report in reports] == [one.tobytes().hex() for one in ids]
+    assert {(r.plan, r.question, r.value) for r in reports} == {
+        (plan.digest, 1, tuple(range(width)))
+    }
+    assert same(tally_parquet(plan, path), Tally.of(plan, reports))
+
+
+def test_a_file_grows_piece_by_piece_and_may_mix_questions(plan: Plan, tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    ids = np.frombuffer(os.urandom(64), np.uint8).reshape(4, 16)
+    with ReportFile(path, plan) as file:
+        file.write([0, 1], ids[:2], [[0], [0, 1, 2]])
+        file.write(0, ids[2:], np.zeros((2, 1), np.int64))
+        with pytest.raises(SchemaError, match="ids have the shape"):
+            file.write(0, ids, np.zeros((2, 1), np.int64))
+    assert [report.question for report in read_reports(path)] == [0, 1, 0, 0]
+
+
+def test_a_simulated_file_makes_a_simulated_tally(plan: Plan, tmp_path: Path) -> None:
+    ids = np.frombuffer(os.urandom(16), np.uint8).reshape(1, 16)
+    value = np.zeros((1, plan.questions[0].mechanism.width), np.int64)
+    for name in ("honest", "simulated"):
+        path = tmp_path / f"{name}.parquet"
+        write_reports(path, plan, 0, ids, value, simulated=name == "simulated")
+    assert not tally_parquet(plan, tmp_path / "honest.parquet").simulated
+    assert tally_parquet(plan, tmp_path / "simulated.parquet").simulated
+    assert tally_parquet(plan, tmp_path / "*.parquet").simulated
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_bytes(b"PAR1 and no more"), "cannot be read|no Parquet"),
+        (lambda path: pq.write_table(pa.table({"id": [1]}), path), "have the columns"),
+        (
+            lambda path: pq.write_table(
+                pa.table({"id": ["a"], "plan": ["b"], "question": [0], "value": [[1]]}), path
+            ),
+            "other types",
+        ),
+        (lambda path: None, "no such file"),
+    ],
+)
+def test_what_is_no_file_of_reports_is_refused(
+    plan: Plan, tmp_path: Path, make: Any, message: str
+) -> None:
+    path = tmp_path / "r.parquet"
+    make(path)
+    with pytest.raises(FormatError, match=message):
+        tally_parquet(plan, path)
+
+
+def test_a_truncated_file_is_refused_whole(plan: Plan, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.parquet", tmp_path / "bad.parquet"
+    written(good, [(bytes(16), plan.digest, 0, [0])])
+    bad.write_bytes(good.read_bytes()[:-30])
+    with pytest.raises(FormatError, match=r"bad\.parquet"):
+        tally_parquet(plan, [good, bad])
+    with pytest.raises(FormatError, match=r"bad\.parquet"):
+        list(read_reports(bad))
+
+
+def test_a_file_that_cannot_be_written_is_said_so(plan: Plan, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be written"):
+        ReportFile(tmp_path / "no" / "folder.parquet", plan)
+
+
+def test_reports_to_other_plans_and_with_huge_numbers_can_be_kept_for_the_tally(
+    plan: Plan, tmp_path: Path
+) -> None:
+    reports = [
+        Report(plan.digest, "1" * 32, 0, (0,) * plan.questions[0].mechanism.width),
+        Report("sha256:other", "2" * 32, 0, (0,)),
+        Report(plan.digest, "3" * 32, 10**20, (0,)),
+        Report(plan.digest, "4" * 32, -(10**20), (0,)),
+        Report(plan.digest, "5" * 32, 0, (10**30,) * plan.questions[0].mechanism.width),
+        Report(plan.digest, "6" * 32, 0, (-(10**30),) * plan.questions[0].mechanism.width),
+    ]
+    with ReportFile(tmp_path / "r.parquet", plan) as file:
+        file.add(reports)
+        file.add([])
+    assert same(tally_parquet(plan, tmp_path / "r.parquet"), Tally.of(plan, reports))
