@@ -34,7 +34,7 @@ docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/zensical build --clean
 
 clean:  ## Remove everything that can be made again
-	rm -rf .venv .venv-* site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .cache site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python-is-new-enough:

@@ -16,9 +16,6 @@ import pytest
 
 
 def _data_missing() -> str | None:
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    if "DISCREET_DATA" not in os.environ and (beside / "adult.json").exists():
-        os.environ["DISCREET_DATA"] = str(beside)
     folder = os.environ.get("DISCREET_DATA")
     if folder is None:
         return "the benchmark tables are not here: set DISCREET_DATA to their folder"
@@ -65,8 +62,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def required_but_missing(request: pytest.FixtureRequest) -> None:
     reasons = [text for key, text in request.node.user_properties if key == "missing"]
     pytest.fail("required, but " + "; ".join(reasons))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _data_folder() -> None:
-    _data_missing()  # sets DISCREET_DATA where the tables lie beside the repository

@@ -37,6 +37,7 @@ EXPECTED = Schema(
     ],
     "y",
     ["no", "yes"],
+    inferred=True,
 )
 
 

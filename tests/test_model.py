@@ -204,6 +204,14 @@ def test_a_changed_file_is_refused(edit, says):
     assert says in str(error.value)
 
 
+def test_hostile_json_is_refused_with_a_sentence():
+    deep = '{"format": "discreet/model", "version": 1, "x": ' + "[" * 900 + "]" * 900 + "}"
+    half = '{"format": "discreet/model", "version": 1, "x": "\\ud800"}'
+    for text in (deep, half, "[" * 100_000):
+        with pytest.raises(FormatError):
+            NaiveBayesModel.from_json(text)
+
+
 def test_every_truncation_is_refused():
     text = model().to_json()
     for end in range(0, len(text) - 2, 97):

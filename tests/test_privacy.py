@@ -97,13 +97,21 @@ def test_simulation_is_contagious_and_said_aloud():
     assert Guarantee(1).private
 
 
+def test_a_promise_that_is_not_kept_says_so_first():
+    broken = Guarantee(1.0).broken_by("the bounds were taken from the data")
+    assert not broken.private
+    assert str(broken).startswith("NOT KEPT: the bounds were taken from the data.")
+    assert broken.then(Guarantee(1.0)).void == broken.void
+    assert not Guarantee(1.0).beside(broken).private
+
+
 def test_it_speaks_plainly():
     text = str(Guarantee(0.5, 1e-6, assumptions=("the curator is honest",)))
     assert "epsilon = 0.5, delta = 1e-06 per person in total" in text
     assert "adding or removing one person's whole record" in text
     assert "a factor of 1.65" in text
     assert "Assumes: the curator is honest." in text
-    assert "Replacing a record instead costs 1." in text
+    assert "Replacing a record instead costs an epsilon of 1 and a delta of 2.6e-06." in text
     assert "No privacy" in str(Guarantee.nothing())
 
 
@@ -112,6 +120,7 @@ def test_round_trip_inside_documents():
 
     for one in (
         Guarantee.nothing(),
+        Guarantee(1).broken_by("a", "b"),
         Guarantee(1, 1e-9, rho=0.1, charges=(Charge("a", 0.5), Charge("b", 0.5, 1e-9))),
     ):
         assert GuaranteeBody.model_validate(_plain(one.to_body())).guarantee() == one

@@ -114,7 +114,10 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
             f"this {kind} has version {given}, this program reads up to {version}; update discreet"
         )
     stated = whole.pop("digest", None)
-    actual = digest_of({"format": found, "version": given, **whole})
+    try:
+        actual = digest_of({"format": found, "version": given, **whole})
+    except (RecursionError, UnicodeEncodeError):
+        raise FormatError(f"this {kind} is nested or spelt in a way no {kind} is") from None
     if stated != actual and (sealed or stated is not None):
         raise FormatError(
             f"this {kind} was changed or damaged after it was written: "

@@ -5,7 +5,7 @@ none       the estimates as they are; a probability below zero counts as zero
 paper      estimates below one become one (Yilmaz, Al-Rubaie, Chang: LDP Naive Bayes)
 norm-sub   a constant is subtracted from the positive cells so that they add up to the class total
 norm-cut   the smallest cells are dropped until the rest adds up to the class total
-bayes      empirical Bayes with the known noise (methods-local, section 6): the default for noise
+bayes      empirical Bayes with the known noise (docs/maths.md): the default for noisy numbers
 ========== ========================================================================================
 """
 

@@ -82,7 +82,9 @@ def infer_schema(
         reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=kind == "csv")
         features = [reader.feature(name, name in chosen) for name in rows.columns if name != target]
         classes = reader.values(target, "class")
-    schema = Schema(features, target, classes, missing, outliers, unseen, missing_tokens)
+    schema = Schema(
+        features, target, classes, missing, outliers, unseen, missing_tokens, inferred=True
+    )
     if warn:
         warnings.warn(_taken(schema), PrivacyWarning, stacklevel=3)
     return schema

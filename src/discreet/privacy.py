@@ -58,6 +58,9 @@ class Guarantee:
         Concentrated DP: the promise holds as rho-zCDP; epsilon and delta are its conversion.
     charges : tuple of Charge
         What each released number cost; they compose to epsilon and delta.
+    void : tuple of str
+        Reasons why the promise is not kept after all, such as bounds that were taken from the
+        data. A guarantee with any of them is not private, and says so first.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Guarantee:
     simulated: bool = False
     rho: float | None = None
     charges: tuple[Charge, ...] = ()
+    void: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, (int, float)) or not self.epsilon >= 0:
@@ -100,7 +104,11 @@ class Guarantee:
     @property
     def private(self) -> bool:
         """Whether anything at all is promised."""
-        return math.isfinite(self.epsilon) and not self.simulated
+        return math.isfinite(self.epsilon) and not self.simulated and not self.void
+
+    def broken_by(self, *reasons: str) -> Guarantee:
+        """The same, marked as not kept, with the reasons."""
+        return replace(self, void=tuple(dict.fromkeys((*self.void, *reasons))))
 
     def then(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.
@@ -217,6 +225,7 @@ class Guarantee:
             assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
             simulated=self.simulated or other.simulated,
             charges=charges,
+            void=tuple(dict.fromkeys((*self.void, *other.void))),
         )
 
     def __str__(self) -> str:
@@ -230,23 +239,31 @@ class Guarantee:
                 + (f", delta = {self.delta:g}" if self.delta else "")
                 + f" per person in total ({self.neighbours}, {self.trust}):",
                 f"  {change} changes the probability of any outcome by at most a factor of "
-                f"{_factor(self.epsilon)}"
-                + (f", except with probability {self.delta:g}." if self.delta else "."),
+                f"{_factor(self.epsilon)}" + (f" and {self.delta:g} more." if self.delta else "."),
                 f"  Protected against {self.against}.",
             ]
             if self.rho is not None:
                 lines.append(f"  Holds as {self.rho:g}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
-                lines.append(f"  Replacing a record instead costs {2 * self.epsilon:g}.")
+                lines.append(f"  Replacing a record instead costs {self._replace_cost()}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
+        lines = [f"NOT KEPT: {reason}." for reason in self.void] + lines
         if self.simulated:
             lines.append("  SIMULATED with a seeded source: this promises nothing to anyone.")
         return "\n".join(lines)
 
+    def _replace_cost(self) -> str:
+        try:
+            twice = self.as_replace()
+        except PrivacyError:
+            return "more than this delta allows to state"
+        delta = f" and a delta of {twice.delta:.2g}" if twice.delta else ""
+        return f"an epsilon of {twice.epsilon:g}{delta}"
+
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
         body = {name: getattr(self, name) for name in GuaranteeBody.model_fields}
-        body["assumptions"] = list(self.assumptions)
+        body["assumptions"], body["void"] = list(self.assumptions), list(self.void)
         body["charges"] = [[c.name, c.epsilon, c.delta] for c in self.charges]
         return body
 
@@ -264,11 +281,12 @@ class GuaranteeBody(Body):
     simulated: bool = False
     rho: float | None = None
     charges: list[tuple[str, float, float]] = []
+    void: list[str] = []
 
     def guarantee(self) -> Guarantee:
         """The value this shape stands for."""
         fields = self.model_dump()
-        fields["assumptions"] = tuple(self.assumptions)
+        fields["assumptions"], fields["void"] = tuple(self.assumptions), tuple(self.void)
         fields["charges"] = tuple(Charge(*charge) for charge in self.charges)
         return Guarantee(**fields)
 

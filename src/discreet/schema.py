@@ -182,6 +182,7 @@ class SchemaBody(Body):
     outliers: Outliers = "error"
     unseen: Unseen = "error"
     missing_tokens: list[str] = []
+    inferred: bool = False
 
     def value(self) -> Schema:
         """The schema this shape stands for."""
@@ -193,6 +194,7 @@ class SchemaBody(Body):
             self.outliers,
             self.unseen,
             self.missing_tokens,
+            self.inferred,
         )
 
 
@@ -217,6 +219,9 @@ class Schema:
     missing_tokens : sequence of str
         Spellings of "missing" in text columns, such as ``"?"``. None, NaN and the empty string
         are always missing.
+    inferred : bool, default False
+        Whether it was taken from the data. No private estimator then keeps its promise; who knows
+        all of it without the data may write False.
     """
 
     features: tuple[Feature, ...]
@@ -226,6 +231,7 @@ class Schema:
     outliers: Outliers
     unseen: Unseen
     missing_tokens: tuple[str, ...]
+    inferred: bool
 
     def __init__(
         self,
@@ -236,6 +242,7 @@ class Schema:
         outliers: Outliers = "error",
         unseen: Unseen = "error",
         missing_tokens: Sequence[str] = (),
+        inferred: bool = False,
     ) -> None:
         def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
@@ -259,6 +266,7 @@ class Schema:
                 f"missing_tokens must be a list; write [{missing_tokens!r}] for a single token"
             )
         put("missing_tokens", tuple(str(token) for token in missing_tokens))
+        put("inferred", bool(inferred))
         self._check_features()
 
     def _check_features(self) -> None:
@@ -311,6 +319,7 @@ class Schema:
             "outliers": self.outliers,
             "unseen": self.unseen,
             "missing_tokens": list(self.missing_tokens),
+            "inferred": self.inferred,
         }
 
     @cached_property
@@ -353,7 +362,7 @@ class Schema:
             except ValueError as error:
                 raise SchemaError(f"feature {entry.get('name')!r}: {error}") from None
             features.append(shape.feature())
-        options = {key: whole[key] for key in ("outliers", "unseen") if key in whole}
+        options = {key: whole[key] for key in ("outliers", "unseen", "inferred") if key in whole}
         tokens = whole.get("missing_tokens", [])
         if isinstance(token, str) and token not in get_args(Missing):
             tokens = [token]

@@ -271,7 +271,7 @@ betas = st.floats(1e-4, 5.0)
 
 
 def slow_trimmed(x: list[float], m: int, beta: float) -> float:
-    """Section 3 of methods-central.md, as it stands there."""
+    """The definition, taken literally."""
     values = sorted(x)
     n = len(values)
 

@@ -172,7 +172,12 @@ def test_the_promise_is_what_was_asked_for():
 def test_a_schema_from_the_data_is_warned_about_and_not_promised():
     with pytest.warns(PrivacyWarning, match=r"write LocalNB\(schema=...\)"):
         nb = LocalNB(1.0).fit(PEOPLE.X, PEOPLE.y)
-    assert any("NOT KEPT" in one for one in nb.guarantee_.assumptions)
+    assert not nb.guarantee_.private
+    assert "taken from the data" in nb.guarantee_.void[0]
+    assert str(nb.guarantee_).startswith("NOT KEPT")
+    with pytest.warns(PrivacyWarning):
+        inferred = Schema.infer(PEOPLE.frame, PEOPLE.schema.target)
+    assert not LocalNB(1.0, schema=inferred).fit(PEOPLE.X, PEOPLE.y).guarantee_.private
 
 
 def test_with_no_evidence_the_majority_is_named():

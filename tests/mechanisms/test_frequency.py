@@ -123,7 +123,7 @@ def test_estimates_are_unbiased(name: str, size: int) -> None:
 
 
 class FlippedSign(THE):
-    """``000`` prints p of THE with the exponent's sign flipped."""
+    """Yilmaz et al. print p of THE with the exponent's sign flipped."""
 
     @property
     def p_exact(self) -> Fraction:

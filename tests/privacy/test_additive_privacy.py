@@ -195,7 +195,7 @@ def test_approximate_laws_keep_delta(law: AdditiveNoise, delta: float, epsilon: 
 
 
 def published(law: AdditiveNoise, epsilon: float, delta: float) -> tuple[float, float]:
-    """Nissim, Raskhodnikova and Smith 2007, as methods-central.md has them."""
+    """Nissim, Raskhodnikova and Smith 2007."""
     far = math.log(2 / delta)
     if isinstance(law, Laplace):
         return epsilon / 2, epsilon / (2 * far)

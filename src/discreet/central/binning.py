@@ -1,11 +1,12 @@
 """Class-by-cell counts of numeric columns in memory, as fast as they can be read.
 
-A number's cell is looked up in a fine public table instead of searched for; where a fine cell
-holds more than one cut point, it is searched for after all. The result is the same, exactly.
+A number's cell is looked up in a fine public table instead of searched for; near a cut point it
+is searched for after all. The result is the same, exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from discreet.encoding import Cells, numbers_of
 from discreet.schema import Numeric
 from discreet.statistics import Table
 
-__all__ = ["Binner", "count_numbers"]
+__all__ = ["Binner", "Counter"]
 
 Floats = NDArray[np.float64]
-FINE = 4096
+FINE = 1 << 14
 CHUNK = 1 << 14
 """Rows worked on at once, so that they stay in the processor's cache."""
 
@@ -36,13 +37,11 @@ class Binner:
         # rounding may place a number one fine cell too low or too high: look that far around it
         left = self.lower + span * (np.arange(FINE + 1) - 1) / FINE
         right = self.lower + span * (np.arange(FINE + 1) + 2) / FINE
-        self.first = np.searchsorted(self.inner, left, side="right")
-        between = np.searchsorted(self.inner, right, side="right") - self.first
-        self.next = np.append(self.inner, np.inf)[self.first]
-        self.crowded = between > 1
-        self.any_crowded = bool(self.crowded.any())
+        low = np.searchsorted(self.inner, left, side="right")
+        high = np.searchsorted(self.inner, right, side="right")
+        self.cell = np.where(low == high, low, -1).astype(np.int16)
 
-    def __call__(self, column: NDArray[Any]) -> NDArray[np.intp]:
+    def __call__(self, column: NDArray[Any]) -> NDArray[np.int16]:
         """Cell of each number; NaN is missing."""
         x, absent = column, None
         inside = column.dtype == np.float64 and not self.feature.integer
@@ -54,32 +53,36 @@ class Binner:
             x = np.where(absent, self.lower, x)
         place = x - self.lower
         place *= self.scale
-        fine = place.astype(np.intp)
-        cell = self.first[fine]
-        cell += x >= self.next[fine]
-        if self.any_crowded:
-            again = np.flatnonzero(self.crowded[fine])
-            if again.size:
-                cell[again] = np.searchsorted(self.inner, x[again], side="right")
+        cell = self.cell[place.astype(np.int32)]
+        near = np.flatnonzero(cell < 0)
+        if near.size:
+            cell[near] = np.searchsorted(self.inner, x[near], side="right")
         if absent is not None and self.cells.missing is not None:
             cell[absent] = self.cells.missing
         return np.asarray(cell)
 
 
-def count_numbers(
-    cells: dict[str, Cells], columns: dict[str, Any], codes: NDArray[Any], classes: int
-) -> dict[str, Table]:
-    """Tables of numeric features, chunk by chunk."""
-    binners = {name: Binner(one) for name, one in cells.items()}
-    counts = {name: np.zeros(classes * one.size, dtype=np.int64) for name, one in cells.items()}
-    for start in range(0, len(codes), CHUNK):
-        part = slice(start, start + CHUNK)
-        own = codes[part].astype(np.intp)
-        for name, binner in binners.items():
-            size = cells[name].size
-            cell = binner(np.ascontiguousarray(columns[name][part]))
-            cell += own * size
-            counts[name] += np.bincount(cell, minlength=classes * size)
-    return {
-        name: Table(one, counts[name].reshape(classes, one.size)) for name, one in cells.items()
-    }
+class Counter:
+    """Class-by-cell tables of numeric features that grow with every batch of rows."""
+
+    def __init__(self, cells: Mapping[str, Cells], classes: int) -> None:
+        self.cells, self.classes = cells, classes
+        self.binners = {name: Binner(one) for name, one in cells.items()}
+        self.counts = {n: np.zeros(classes * c.size, dtype=np.int64) for n, c in cells.items()}
+
+    def add(self, columns: Mapping[str, NDArray[Any]], codes: NDArray[Any]) -> None:
+        """Count a batch, chunk by chunk."""
+        for start in range(0, len(codes), CHUNK):
+            part = slice(start, start + CHUNK)
+            own = codes[part].astype(np.intp)
+            for name, binner in self.binners.items():
+                size = self.cells[name].size
+                cell = binner(np.ascontiguousarray(columns[name][part]))
+                self.counts[name] += np.bincount(own * size + cell, minlength=self.classes * size)
+
+    def tables(self) -> dict[str, Table]:
+        """What has been counted so far."""
+        return {
+            name: Table(one, self.counts[name].reshape(self.classes, one.size))
+            for name, one in self.cells.items()
+        }

@@ -41,6 +41,8 @@ FOR_COUNTS = Fraction(2, 100)
 FOR_SELECTION = Fraction(5, 100)
 ENOUGH = 50
 """People times epsilon from which on the selection is worth its cost."""
+LEAST = 1e-6
+"""Noise variance from which on it counts as none, for numerical safety."""
 TOPS = (1, 2, 4, 8, 16, 32)
 """Sizes of the sets of best features that are candidates beside all features."""
 
@@ -69,9 +71,9 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     tables: dict[str, Table] = {}
     for name, table in source.count(bins=bins).tables.items():
         drawn = noises[name].add(table.counts, random)
-        variances = np.full(table.counts.shape, value**2 * noises[name].variance)
+        variances = np.full(table.counts.shape, value**2 * max(noises[name].variance, LEAST))
         tables[name] = Table(table.cells, value * drawn, variances)
-    totals, variance = _totals(counts, value**2 * first.variance, tables)
+    totals, variance = _totals(counts, value**2 * max(first.variance, LEAST), tables)
     evidence = _Evidence(schema, tables, _prior(totals, variance))
     candidates = evidence.candidates() if selecting else [evidence.default()]
     picked = candidates[0]
@@ -111,7 +113,7 @@ def _bins(
         if isinstance(chosen, Mapping):
             own = chosen.get(feature.name)
         if own is None:
-            scale = math.sqrt(variances[feature.name] / 2)
+            scale = math.sqrt(max(variances[feature.name], LEAST) / 2)
             own = cut_points(feature, people / (len(schema.classes) * scale))
         cuts[feature.name] = own
     return cuts
@@ -119,9 +121,9 @@ def _bins(
 
 def _totals(counts: Floats, variance: float, tables: Mapping[str, Table]) -> tuple[Floats, float]:
     """Class totals: the mean of all sums that estimate them, weighted by their precision."""
-    precision, weighted = 1 / max(variance, 1e-6), counts / max(variance, 1e-6)
+    precision, weighted = 1 / variance, counts / variance
     for table in tables.values():
-        own = 1 / max(float(table.variances[0].sum()), 1e-6)
+        own = 1 / float(table.variances[0].sum())
         precision, weighted = precision + own, weighted + own * table.counts.sum(axis=1)
     return np.asarray(weighted / precision), 1 / precision
 
@@ -162,7 +164,8 @@ class _Evidence:
             by_class, pooled = trees[name]
             steps = np.log(by_class / pooled)
             self.smooth[name] = (ratios.simple(one) + steps + learnt[name]) / 3
-            self.fitted[name] = (steps + ratios.normal(by_class, pooled, one)) / 2
+            fitted = (steps + ratios.normal(by_class, pooled, one)) / 2
+            self.fitted[name] = (self.smooth[name] + fitted) / 2
         self.learnt = ratios.bayes(categorical, prior)
         self.mixed = {}
         for name, one in categorical.items():

@@ -23,7 +23,9 @@ __all__ = ["Scoring", "choose", "right"]
 Floats = NDArray[np.float64]
 
 PLENTY = 1000
-"""Rows times epsilon that are enough to tell candidates apart; at least ten thousand rows."""
+"""Rows times epsilon that are enough to tell candidates apart."""
+FEWEST = 10_000
+"""Rows that are scored in any case, if there are so many."""
 
 
 class Scoring:
@@ -68,13 +70,11 @@ def right(
     Every row is in the sample by a coin of its own, so that a record still changes each number
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
     """
-    share = Fraction(min(1.0, max(1e4, PLENTY / epsilon) / max(people, 1.0)))
+    share = Fraction(min(1.0, max(FEWEST, PLENTY / epsilon) / max(people, 1.0)))
     found = np.zeros(len(candidates), dtype=np.int64)
-    for columns, codes in source.batches():
-        rows = slice(None) if share == 1 else np.flatnonzero(random.bernoulli(share, len(codes)))
-        truth = codes[rows]
-        index = {name: one.column(np.asarray(columns[name])[rows]) for name, one in cells.items()}
-        found += [_right(one, index, truth) for one in candidates]
+    for columns, codes in source.batches(share, random):
+        index = {name: one.column(columns[name]) for name, one in cells.items()}
+        found += [_right(one, index, codes) for one in candidates]
     return [int(number) for number in found]
 
 

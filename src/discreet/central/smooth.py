@@ -32,6 +32,9 @@ from discreet.statistics import Moments
 __all__ = ["Spender", "smooth"]
 
 Floats = NDArray[np.float64]
+LARGEST = 500.0
+"""The laws are not calibrated beyond this epsilon; what is left of a share is given away."""
+
 Pair = tuple[tuple[Fraction, float], tuple[Fraction, float]]
 
 
@@ -63,8 +66,8 @@ class Spender:
         """Take a share and give (alpha, beta) for it."""
         self.budget.spend(name, cost)
         if self.budget.concentrated:  # rho = epsilon^2 / 2
-            return self.law.calibrate(math.sqrt(2 * float(cost)) * (1 - 1e-12))
-        below = float(cost) * (1 - 1e-12)
+            return self.law.calibrate(min(math.sqrt(2 * float(cost)) * (1 - 1e-12), LARGEST))
+        below = min(float(cost) * (1 - 1e-12), LARGEST)
         delta = 0.0 if self.law.promise == "pure" else self.budget.delta_of(cost)
         return self.law.calibrate(below, delta)
 

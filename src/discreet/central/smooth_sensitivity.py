@@ -12,7 +12,7 @@ same kind that is defined for every n from 0 on. There the statistic of too few 
 caller chooses, must not depend on them and must lie between the bounds (mean) or between 0 and
 (upper - lower)^2 / 4 (variance).
 
-Everything takes the time of sorting or less. Formulas: methods-central.md, section 3; the proofs
+Everything takes the time of sorting or less. Formulas: docs/maths.md; the proofs
 are in the comments. Values are first moved to [0, 1]; a result that would underflow is raised to
 the smallest normal float, which keeps it smooth.
 """

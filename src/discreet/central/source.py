@@ -1,30 +1,31 @@
 """The rows that a curator holds: exact counts of them, and batches to score.
 
+Rows in memory are here, those of files and databases in :mod:`discreet.central.table_source`.
+
 Nothing in this module is private. What it returns must not leave the curator without noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.central.binning import count_numbers
+from discreet.central.binning import Counter
 from discreet.counting import count_arrays
-from discreet.encoding import Bins, Cells, class_codes, columns_of
+from discreet.encoding import Bins, Cells
+from discreet.randomness import Random
 from discreet.schema import Feature, Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["Columns", "Source", "TableSource", "source_of"]
+__all__ = ["Columns", "Source", "narrowed"]
 
 Array = NDArray[Any]
 Batch = tuple[Mapping[str, Any], NDArray[np.int32]]
-Progress = Callable[[int, int], None]
 
-BATCH = 65_536
 WEIGHT_STEPS = 1024
 
 
@@ -52,8 +53,11 @@ class Source(Protocol):
         """Exact statistics."""
         ...
 
-    def batches(self) -> Iterator[Batch]:
-        """Columns and class indices, some rows at a time."""
+    def batches(self, share: Fraction, random: Random) -> Iterator[Batch]:
+        """Columns and class indices of a random share of the rows, some at a time.
+
+        Every row is in it by a coin of its own, independent of all data.
+        """
         ...
 
 
@@ -119,7 +123,9 @@ class Columns:
         }
         rest = [feature for feature in self.schema.features if feature.name not in numbers]
         classes = len(self.schema.classes)
-        tables = count_numbers(numbers, dict(self.columns), self.codes, classes)
+        counter = Counter(numbers, classes)
+        counter.add(self.columns, self.codes)
+        tables = counter.tables()
         if rest:
             others = narrowed(self.schema, rest)
             found = count_arrays(others, self.columns, self.codes, bins=bins, moments=None)
@@ -127,84 +133,14 @@ class Columns:
         ordered = {name: tables[name] for name in self.schema.names}
         return Statistics(self.schema, self.totals(), tables=ordered)
 
-    def batches(self) -> Iterator[Batch]:
-        """All rows at once."""
-        yield self.columns, self.codes
-
-
-class TableSource:
-    """Rows of a file, a data frame or any engine's table, opened once.
-
-    Parameters
-    ----------
-    source : path, glob, URL, data frame, Arrow, ibis or Spark table
-    schema : Schema
-    table : str, optional
-        Name of the table, for a database URL.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after every query.
-    """
-
-    def __init__(
-        self,
-        source: Any,
-        schema: Schema,
-        *,
-        table: str | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        from discreet.engines import kind_of, open_table, parsed
-
-        self.schema, self.source, self.progress = schema, source, progress
-        self.unit, self.value = 1, 1.0
-        self.file = kind_of(source) in ("csv", "parquet")
-        wanted = [*schema.names, schema.target]
-        with self._reading():
-            rows = open_table(source, table=table)
-            columns_of(dict.fromkeys(rows.columns), wanted)
-            self.rows = parsed(rows, wanted) if kind_of(source) == "csv" else rows
-
-    def _reading(self) -> AbstractContextManager[None]:
-        from discreet.engines import reading
-
-        return reading(self.source) if self.file else nullcontext()
-
-    def totals(self) -> Array:
-        """How many records each class has."""
-        narrow = narrowed(self.schema, self.schema.features[:1])
-        from discreet.tables import count
-
-        with self._reading():
-            return count(self.rows, narrow, moments=None).totals
-
-    def count(
-        self,
-        bins: Bins | None = None,
-        moments: Literal["grid"] | None = None,
-        order: bool = False,
-    ) -> Statistics:
-        """Exact statistics, counted where the rows lie."""
-        from discreet.tables import count
-
-        with self._reading():
-            return count(
-                self.rows,
-                self.schema,
-                bins=bins,
-                moments=moments,
-                order=order,
-                progress=self.progress,
-            )
-
-    def batches(self) -> Iterator[Batch]:
-        """Arrow batches."""
-        from discreet.engines import arrow_batches
-
-        names = [*self.schema.names, self.schema.target]
-        with self._reading():
-            for batch in arrow_batches(self.rows.select(*names), BATCH):
-                columns = {name: batch.column(name) for name in names}
-                yield columns, class_codes(self.schema, columns.pop(self.schema.target))
+    def batches(self, share: Fraction, random: Random) -> Iterator[Batch]:
+        """All sampled rows at once."""
+        if share == 1:
+            yield self.columns, self.codes
+            return
+        rows = np.flatnonzero(random.bernoulli(share, len(self.codes)))
+        columns = {name: np.asarray(column)[rows] for name, column in self.columns.items()}
+        yield columns, self.codes[rows]
 
 
 def narrowed(schema: Schema, features: Sequence[Feature]) -> Schema:
@@ -228,11 +164,3 @@ def _array(column: Any) -> Any:
 
 def _plain(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "iuf"
-
-
-def source_of(source: Any, schema: Schema, **options: Any) -> Source:
-    """Rows from anywhere: a mapping of columns that includes the target, or any table."""
-    if isinstance(source, Mapping):
-        columns = columns_of(source, [*schema.names, schema.target])
-        return Columns(schema, columns, class_codes(schema, columns[schema.target]))
-    return TableSource(source, schema, **options)

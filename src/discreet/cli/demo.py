@@ -238,15 +238,28 @@ def _print(stage: Stage, lines: list[Row], files: dict[str, str]) -> None:
 
 
 def _steps(files: dict[str, str]) -> list[str]:
+    program = _program()
     if not files:
-        return ["discreet demo --out demo    # keep the model and the people"]
+        return [f"{program} demo --out demo    # keep the model and the people"]
     model, others = _quoted(files["model.json"]), _quoted(files["others.csv"])
     return [
-        f"discreet predict {model} {others} --proba",
-        f"discreet predict {model} {others} --explain 0",
-        f"discreet evaluate {model} {others}",
-        f"discreet schema show {_quoted(files['schema.json'])}",
+        f"{program} predict {model} {others} --proba",
+        f"{program} predict {model} {others} --explain 0",
+        f"{program} evaluate {model} {others}",
+        f"{program} schema show {_quoted(files['schema.json'])}",
     ]
+
+
+def _program() -> str:
+    """How to call this program again: by name, or by its place if the path does not hold it."""
+    import os
+    import shutil
+    import sys
+
+    called = Path(sys.argv[0])
+    if shutil.which("discreet") or called.name != "discreet":
+        return "discreet"
+    return _quoted(os.path.relpath(called))
 
 
 def _quoted(path: str) -> str:

@@ -16,7 +16,13 @@ __all__ = ["export"]
     )
 )
 @click.argument("model")
-@click.option("--to", "kind", required=True, type=click.Choice(["onnx", "skops"]))
+@click.option(
+    "--to",
+    "kind",
+    required=True,
+    type=click.Choice(["onnx", "skops"]),
+    help="onnx for other languages and runtimes, skops for scikit-learn without pickle.",
+)
 @click.option("-o", "--output", required=True, help="The file to write.")
 @json_option
 def export(model: str, kind: str, output: str, as_json: bool) -> None:

@@ -92,8 +92,8 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
         close = difflib.get_close_matches(str(name), OPENML, n=3)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise FormatError(
-            f"there is no benchmark table {name!r}; {hint}There are {', '.join(OPENML)} "
-            "(and, generated, mortgage() and mortgage_table())"
+            f"there is no benchmark table {name!r}; {hint}there are {', '.join(OPENML)} "
+            "(and, generated, mortgage)"
         )
     if found := _find(name, folder):
         return _read(name, found)
@@ -167,7 +167,9 @@ def _fetch(name: str) -> Dataset:
     entry = OPENML[name]
     place = f"OpenML {entry.name}, version {entry.version}"
     try:
-        bunch = fetch_openml(entry.name, version=entry.version, as_frame=True, parser="auto")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its retries; the last failure is told below
+            bunch = fetch_openml(entry.name, version=entry.version, as_frame=True, parser="auto")
     except Exception as error:  # the network, a proxy, a full disk, a moved table: all the same
         raise FormatError(
             f"{name}: not found. Either set {VARIABLE} to a folder with {name}.csv.gz and "

@@ -22,24 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.central.settings import PUBLIC, Method, Settings, Trained
-from discreet.central.source import Columns, Source, TableSource
+from discreet.central.source import Columns, Source
+from discreet.central.table_source import TableSource
 from discreet.encoding import class_codes
-from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
+from discreet.errors import PrivacyWarning, SchemaError
 from discreet.estimators.base import NaiveBayesEstimator, read_weights
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position
 from discreet.estimators.inferred import LEAKED, bounded_schema, warn_of_leak
+from discreet.estimators.refusals import RefusedError, check_prior, largest_weight
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
 
 __all__ = ["CentralNB"]
-
-Floats = NDArray[np.float64]
-
-
-class RefusedError(PrivacyError, AttributeError):
-    """A method that scikit-learn knows and that no promise allows."""
 
 
 class CentralNB(NaiveBayesEstimator):
@@ -139,7 +135,8 @@ class CentralNB(NaiveBayesEstimator):
         again = hasattr(self, "model_")
         X = self._read_rows(X, reset=True)
         y = self._read_classes(X, y)
-        weights, largest = self._weights(sample_weight, len(y))
+        weights = read_weights(sample_weight, len(y))
+        largest = largest_weight(weights, self.epsilon, self.max_weight)
         if self.schema is not None:
             self.classes_ = self._own_classes(y)
             schema, columns = self.schema, self._columns(X)
@@ -151,17 +148,17 @@ class CentralNB(NaiveBayesEstimator):
             codes = np.searchsorted(self.classes_, y[kept]).astype(np.int32)
             weights = None if weights is None else weights[kept]
             assumptions = (LEAKED,)
-        self._check_prior(codes)
+        check_prior(self.class_prior, len(self.classes_), codes, self.epsilon)
         return self._train(Columns(schema, columns, codes, weights, largest), assumptions, again)
 
-    def fit_source(
+    def open_source(
         self,
         source: Any,
         *,
         table: str | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Learn from rows that lie elsewhere; they are counted there.
+    ) -> TableSource:
+        """Open rows that lie elsewhere and look whether the columns are there; nothing is counted.
 
         Parameters
         ----------
@@ -177,12 +174,25 @@ class CentralNB(NaiveBayesEstimator):
                 "a table that is not in memory needs a schema; write CentralNB(schema=...), "
                 "or take one from the data with Schema.infer and mind its warning"
             )
+        return TableSource(source, self.schema, table=table, progress=progress)
+
+    def fit_source(self, source: Any, **options: Any) -> Self:
+        """Learn from rows that lie elsewhere; they are counted there.
+
+        Parameters
+        ----------
+        source : path, glob, URL, data frame, Arrow, ibis or Spark table
+            Or what :meth:`open_source` gave.
+        **options
+            As for :meth:`open_source`.
+        """
         again = hasattr(self, "model_")
-        rows = TableSource(source, self.schema, table=table, progress=progress)
-        self.classes_ = np.array(self.schema.classes)
-        self.n_features_in_ = len(self.schema.features)
-        self.feature_names_in_ = np.array(self.schema.names, dtype=object)
-        self._check_prior(None)
+        opened = isinstance(source, TableSource)
+        rows = source if opened else self.open_source(source, **options)
+        self.classes_ = np.array(rows.schema.classes)
+        self.n_features_in_ = len(rows.schema.features)
+        self.feature_names_in_ = np.array(rows.schema.names, dtype=object)
+        check_prior(self.class_prior, len(self.classes_), None, self.epsilon)
         return self._train(rows, (PUBLIC,), again)
 
     @property
@@ -233,27 +243,6 @@ class CentralNB(NaiveBayesEstimator):
         self.guarantee_: Guarantee = self.model_.guarantee
         return self
 
-    def _weights(self, sample_weight: Any, rows: int) -> tuple[Floats | None, float | None]:
-        weights = read_weights(sample_weight, rows)
-        if weights is None:
-            return None, None
-        if not np.any(weights > 0):
-            raise PrivacyError("sample_weight is zero for every record; nothing can be learnt")
-        if self.max_weight is None and self.epsilon == math.inf:
-            return weights, None
-        largest = self.max_weight
-        if largest is None or not 0 < largest < math.inf:
-            raise PrivacyError(
-                "sample_weight without a public max_weight is refused: one person could change the "
-                "result without limit; write CentralNB(max_weight=...) with a bound you know"
-            )
-        if weights.max() > largest:
-            raise PrivacyError(
-                f"a weight of {weights.max():g} is above max_weight={largest:g}; clip the weights "
-                "to the public bound"
-            )
-        return weights, float(largest)
-
     def _inferred(self, X: Any, y: NDArray[Any], kept: Any) -> tuple[Schema, dict[str, Any]]:
         """A schema from the data itself: convenient, and not private."""
         columns = columns_by_position(X)
@@ -266,25 +255,6 @@ class CentralNB(NaiveBayesEstimator):
             warn_of_leak("CentralNB")
         schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
         return schema, by_name
-
-    def _check_prior(self, codes: NDArray[np.int32] | None) -> None:
-        if self.class_prior is None:
-            return
-        prior = np.asarray(self.class_prior, dtype=float)
-        if prior.shape != self.classes_.shape:
-            raise ValueError("Number of priors must match number of classes.")
-        if not np.isclose(prior.sum(), 1.0):
-            raise ValueError("The sum of the priors should be 1.")
-        if (prior < 0).any():
-            raise ValueError("Priors must be non-negative.")
-        if codes is None or self.epsilon == math.inf:
-            return
-        found = np.bincount(codes, minlength=len(prior)) / len(codes)
-        if np.abs(found - prior).max() < 0.5 / len(codes):
-            raise PrivacyError(
-                "class_prior equals the class frequencies of y, which are private; leave it out "
-                "(the model learns them with noise), or give a prior known without the data"
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

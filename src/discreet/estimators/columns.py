@@ -100,7 +100,7 @@ def schema_of(
     target = "class"
     while target in columns:
         target += "_"
-    return Schema(features, target, classes.tolist(), missing=missing, unseen=unseen)
+    return Schema(features, target, classes.tolist(), missing=missing, unseen=unseen, inferred=True)
 
 
 def _domain(column: Any) -> list[Any]:
@@ -156,6 +156,7 @@ def grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:
         before.outliers,
         before.unseen,
         before.missing_tokens,
+        before.inferred,
     )
     if schema == before:
         return statistics, before

@@ -16,7 +16,7 @@ from discreet.schema import Feature, Numeric, Schema
 
 __all__ = ["LEAKED", "bounded_schema", "warn_of_leak"]
 
-LEAKED = "NOT KEPT: bounds, categories and classes were taken from the data and are not protected"
+LEAKED = "bounds, categories and classes were taken from the data and are not protected"
 
 
 def bounded_schema(
@@ -32,7 +32,7 @@ def bounded_schema(
         _bounded(one, columns[one.name]) if isinstance(one, Numeric) else one
         for one in loose.features
     ]
-    return Schema(features, loose.target, loose.classes, missing, "clip", unseen)
+    return Schema(features, loose.target, loose.classes, missing, "clip", unseen, inferred=True)
 
 
 def warn_of_leak(estimator: str) -> None:

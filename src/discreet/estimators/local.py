@@ -189,7 +189,6 @@ class LocalNB(NaiveBayesEstimator):
 
     def _public(self, X: Any, y: NDArray[Any]) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
         """Schema, columns and class codes; the schema from the data only where none is given."""
-        self._leaked = self.schema is None
         if self.schema is not None:
             self.classes_ = self._own_classes(y)
             return self.schema, self._columns(X), class_codes(self.schema, y)
@@ -281,9 +280,10 @@ class LocalNB(NaiveBayesEstimator):
         )
 
     def _promise(self, plan: Plan, random: Random) -> Guarantee:
-        promise = plan.guarantee
-        if self._leaked:
-            promise = replace(promise, assumptions=(*promise.assumptions, LEAKED))
+        rests = "each record is randomized on its owner's device; here whoever fits plays them all"
+        promise = replace(plan.guarantee, assumptions=(rests, *plan.guarantee.assumptions))
+        if self.schema_.inferred:
+            promise = promise.broken_by(LEAKED)
         return promise.in_simulation() if random.simulated else promise
 
     def predict_joint_log_proba(self, X: Any) -> NDArray[np.float64]:

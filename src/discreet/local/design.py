@@ -1,7 +1,7 @@
 """Making a plan: which features are asked together, by which oracle, to what share of people.
 
 Cost of a question over D cells: c(D), the variance of a margin relative to plain sampling
-(methods-local, section 6). Everything here is a function of public facts.
+(docs/maths.md). Everything here is a function of public facts.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def make_plan(
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
     if respondents < 1:
         raise SchemaError(f"respondents is {respondents!r}; expect at least one")
+    if isinstance(reports, bool) or reports < 1:
+        raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
     each = epsilon / reports
     gaussian = (
         [f for f in schema.features if isinstance(f, Numeric)] if numeric == "gaussian" else []
@@ -99,7 +101,7 @@ def make_plan(
     shares = _shares(bundles, sizes, classes, costly, kind, focus or {})
     class_share = _class_share(shares, bundles, sizes, classes, costly, kind, respondents)
     if gaussian:
-        # 000, section III-B: a third each for the class, the means and the mean squares
+        # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
         class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
     questions = _cell_questions(bundles, shares, sizes, classes, oracle, each, theta)
     parts = (len(by_cell), 2 if gaussian else 0)
@@ -197,7 +199,7 @@ def _class_share(
     need = (1 / classes) * (1 - 1 / classes) / (0.05**2 * respondents)
     if have >= need or gain <= have:
         return 0.0
-    return float(min(0.2, (need - have) / (gain - have)))
+    return float(min(0.4, (need - have) / (gain - have)))
 
 
 def _cell_questions(
@@ -227,7 +229,7 @@ def _mean_questions(
     approach: Approach,
     mechanism: str,
 ) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
-    """(features, mechanism, share) of the questions about means; 000, section III-B."""
+    """(features, mechanism, share) of the questions about means (Yilmaz et al., III-B)."""
     names = tuple(feature.name for feature in features)
     whole = len(names) * classes
     if approach == 1:

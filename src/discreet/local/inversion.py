@@ -2,7 +2,7 @@
 
 The estimates are unbiased; their variances follow from the mechanism alone. A margin of g cells
 of a question with cost c and m respondents has variance c (1/g)(1 - 1/g) / m, of which (1/g)(1 -
-1/g) / m is the luck of who was asked (methods-local, section 6).
+1/g) / m is the luck of who was asked (docs/maths.md).
 """
 
 from __future__ import annotations

@@ -132,6 +132,7 @@ class Projection:
             "clip",
             schema.unseen,
             schema.missing_tokens,
+            schema.inferred,
         )
         return cls(schema, after, tuple(f.name for f in numeric), centre, scale, matrix)
 

@@ -1,7 +1,7 @@
 """How many respondents are enough, before anything is collected: from the variance formulas.
 
 A cell of the estimated class-by-value table of a question with cost c, asked to a share s of N
-people, has standard error sqrt(c u (1 - u) / (s N)), u = 1 / cells (methods-local, section 6).
+people, has standard error sqrt(c u (1 - u) / (s N)), u = 1 / cells (docs/maths.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Duchi's mean oracles: a sign for one number, a corner of the cube for many.
 
-Duchi, Jordan and Wainwright 2018; as in `002` sections 5.2.2, with the even case repaired
-(methods-local.md, section 2).
+Duchi, Jordan and Wainwright 2018; with the even case repaired (docs/maths.md).
 """
 
 from __future__ import annotations

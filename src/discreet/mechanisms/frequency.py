@@ -1,7 +1,7 @@
 """Frequency oracles: hide one value out of many, count the values of a population.
 
 DE and SS, whose reports are values, are here; SUE, OUE, THE and SHE in ``unary``, HR and OLH in
-``hashing``, what all promise in ``oracle``. Formulas: methods-local.md, section 1.
+``hashing``, what all promise in ``oracle``. Formulas: docs/maths.md.
 
     >>> from discreet.randomness import as_random
     >>> oracle = best_oracle(size=12, epsilon=1.0)
@@ -267,8 +267,7 @@ def cost(size: int, epsilon: float) -> float:
     """Return how many times more respondents a table of ``size`` cells needs than without privacy.
 
     With subset selection: c = pi (1 - pi) / (p - q)^2 / ((1/D)(1 - 1/D)), pi = q + (p - q)/D for D
-    cells. A margin with frequency f then has variance c f (1 - f) / m (methods-local.md, section
-    6). One at an infinite epsilon.
+    cells. A margin with frequency f then has variance c f (1 - f) / m. One at an infinite epsilon.
     """
     oracle = DE(epsilon, size) if math.isinf(epsilon) else SS(epsilon, size)
     even = Fraction(1, oracle.size)

@@ -1,7 +1,7 @@
 """Oracles for large domains, whose report is a short code: local hashing and Hadamard response.
 
 A report costs a respondent three integers (OLH) or one (HR), however many values there are.
-Formulas: methods-local.md, section 1.
+Formulas: docs/maths.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Each is a small frozen value that respondent, collector and accountant read alik
     reports = oracle.perturb(values, random)                     # integers; these leave the devices
     sums = oracle.estimate(oracle.tally(reports), len(reports))  # unbiased
 
-Formulas, and what is wrong with the published listings: methods-local.md, section 2.
+Formulas, and what is wrong with the published listings: docs/maths.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A frequency oracle hides one value out of ``size`` in a report. A report *supports* some values:
 its own with probability p, any other with probability q < p. Counting the support of many reports
-gives the frequencies back without bias (methods-local.md, section 1; Wang et al. 2017).
+gives the frequencies back without bias (docs/maths.md; Wang et al. 2017).
 
 Every probability is an integer over 2^64, rounded so that the worst likelihood ratio stays at or
 below exp(epsilon). ``p_exact`` and ``q_exact`` are what the rounded coins really do: so
@@ -212,7 +212,7 @@ class FrequencyOracle(abc.ABC):
         """
         support = np.asarray(tally, np.float64)
         gain = float(self.p_exact - self.q_exact)
-        return (support - respondents * self.q) / gain  # methods-local.md, section 1
+        return (support - respondents * self.q) / gain  # Wang et al. 2017, eq. 2
 
     def variance(self, frequency: float = 0.0) -> float:
         """Return what one respondent adds to the variance of an estimated count.
@@ -224,7 +224,7 @@ class FrequencyOracle(abc.ABC):
 
     def _variance(self, frequency: Fraction) -> Fraction:
         p, q = self.p_exact, self.q_exact
-        # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q): methods-local.md, section 1; Wang et al. 2017, eq. 4
+        # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q): Wang et al. 2017, eq. 4
         return q * (1 - q) / (p - q) ** 2 + frequency * (1 - p - q) / (p - q)
 
     def epsilon_exact(self) -> float:
@@ -300,7 +300,7 @@ def share(threshold: int) -> Fraction:
 def spread(p: Fraction, q: Fraction, size: int) -> Fraction:
     """Return the variance of a report's estimate of a value drawn with probability 1/size.
 
-    pi (1 - pi) / (p - q)^2, pi = q + (p - q)/size: methods-local.md, section 6. It is the variance
+    pi (1 - pi) / (p - q)^2, pi = q + (p - q)/size: docs/maths.md. It is the variance
     at that frequency plus that of drawing the value.
     """
     supported = q + (p - q) / size

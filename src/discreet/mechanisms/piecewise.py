@@ -1,6 +1,6 @@
 """The piecewise mean oracle on a grid, and its mixture with Duchi's.
 
-Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu 2019; `002` section 5.2.3. The reports are the
+Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu 2019, section III-B. The reports are the
 integers -M .. M. For grid integer i the window i-w .. i+w has the larger probability, each of its
 2w+1 points exp(epsilon) times that of a point outside. As M = R + w, the window reaches both ends
 and 2R points are always outside, so that the mean of a report is exactly proportional to i.

@@ -37,7 +37,7 @@ class _Sampled(MeanOracle):
 
     @property
     def sampled(self) -> int:
-        """k, the number of coordinates in a report (`002` section 5.2.3)."""
+        """k, the number of coordinates in a report (Wang et al. 2019, algorithm 4)."""
         return max(1, min(self.size, math.floor(Fraction(self.epsilon) / Fraction("2.5"))))
 
     @property
@@ -120,7 +120,7 @@ class _Sampled(MeanOracle):
 
 @dataclass(frozen=True)
 class OneBit(_Sampled):
-    """One coordinate, drawn uniformly, by ``Duchi`` (`000` section III-B, approach 2).
+    """One coordinate, drawn uniformly, by ``Duchi`` (Yilmaz et al., III-B, approach 2).
 
     Parameters
     ----------

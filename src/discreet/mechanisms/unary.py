@@ -1,7 +1,7 @@
 """A report with a number for every value: unary encodings (bits) and histogram encodings.
 
 SUE, OUE and THE send bits, each flipped on its own: 1 with probability p at the true value and q
-elsewhere. SHE sends noisy numbers. All are Wang et al. 2017 (section 4) and methods-local.md,
+elsewhere. SHE sends noisy numbers. All are Wang et al. 2017 (section 4) and docs/maths.md,
 section 1.
 """
 
@@ -176,7 +176,7 @@ class THE(UnaryOracle):
     epsilon, size
         As in ``FrequencyOracle``.
     theta : float or None
-        The threshold, in [0, 1]; ``000`` uses 0.25. None picks the one of least variance, a
+        The threshold, in [0, 1]; Yilmaz et al. use 0.25. None picks the one of least variance, a
         multiple of 1/1024 in (1/2, 1).
     """
 
@@ -197,7 +197,7 @@ class THE(UnaryOracle):
     def _thresholds(self) -> tuple[int, int]:
         """Return p = 1 - exp(eps (theta - 1) / 2) / 2, q = exp(-eps theta / 2) / 2.
 
-        Laplace(2/eps) around 1 and around 0 exceeds theta with these; ``000`` prints p with the
+        Laplace(2/eps) around 1 and around 0 exceeds theta with these; Yilmaz et al. have p with the
         exponent's sign flipped. The ratio p(1-q) / (q(1-p)) only falls as p falls and q rises.
         """
         theta = Fraction(self.theta or 0.0)

@@ -1,0 +1,180 @@
+"""Accuracy of central classifiers, stratified 10-fold, as a Markdown table.
+
+    DISCREET_DATA=../shared/data python benchmarks/central_accuracy.py --repeats 2
+    python benchmarks/central_accuracy.py --data diabetes seeds --method moments --jobs 2
+    python benchmarks/central_accuracy.py --data diabetes mushroom --peers
+
+``reference`` is the prototype of the design notes. ``--peers`` runs diffprivlib and DP-EBM on the
+same folds in an environment of their own (.venv-peers/dp, made at first use).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import tempfile
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import StratifiedKFold
+
+from discreet import CentralNB, MixedNB, Numeric, Schema
+from discreet.datasets import load
+
+sys.path.insert(0, str(Path(__file__).parent))
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+if SHARED.is_dir():
+    os.environ.setdefault("DISCREET_DATA", str(SHARED))
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+NAMES = ("adult", "diabetes", "seeds", "glass", "skin", "australian", "mushroom")
+SKIN_ROWS = 50_000
+FOLDS = 10
+REPEATS = {"diabetes": 5, "seeds": 10, "glass": 10, "australian": 5, "mushroom": 2}
+"""Small tables need more folds for the same standard error."""
+
+REFERENCE = {
+    "adult": (0.840, 0.847, 0.849, 0.850),
+    "diabetes": (0.646, 0.723, 0.732, 0.741),
+    "seeds": (0.521, 0.841, 0.871, 0.881),
+    "glass": (0.273, 0.359, 0.470, 0.526),
+    "skin": (0.933, 0.944, 0.945, 0.946),
+    "australian": (0.582, 0.813, 0.834, 0.851),
+    "mushroom": (0.897, 0.919, 0.928, 0.937),
+    "breast_cancer_wisconsin": (0.893, 0.966, 0.969, 0.971),
+    "car": (0.707, 0.796, 0.828, 0.839),
+    "chess": (0.620, 0.824, 0.851, 0.860),
+    "splice": (0.449, 0.666, 0.877, 0.929),
+}
+
+
+def rows_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
+    """A benchmark table, the 50,000-row sample of skin, or one of the generated tables."""
+    if name.startswith("mail"):
+        return mail(float(name.removeprefix("mail") or 1000))
+    data = load(name)
+    X, y = data.X, data.y
+    if name == "skin":
+        kept = np.random.default_rng(0).permutation(len(y))[:SKIN_ROWS]
+        X, y = X.iloc[kept].reset_index(drop=True), y[kept]
+    return X, y, data.schema
+
+
+def mail(upper: float, rows: int = 4600, columns: int = 57, seed: int = 1) -> Any:
+    """Like a mail-spam table: word frequencies, mostly zero, long-tailed, on wide bounds."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(rows) < 0.394).astype(int)
+    X = np.zeros((rows, columns))
+    half = np.array([-0.5, 0.5])
+    for j in range(columns):
+        zero = rng.uniform(0.4, 0.95)
+        chance = 1 / (1 + np.exp(-(np.log(zero / (1 - zero)) + half * rng.normal(0, 1.0))))
+        middle = rng.normal(-0.5, 1) + half * rng.normal(0, 0.8)
+        value = np.exp(rng.normal(middle[y], rng.uniform(0.6, 1.3)))
+        X[:, j] = np.where(rng.random(rows) < chance[y], 0.0, np.minimum(value, upper))
+    names = [f"word{j}" for j in range(columns)]
+    schema = Schema([Numeric(n, 0, upper, optional=False) for n in names], "spam", [0, 1])
+    return pd.DataFrame(X, columns=names), y, schema
+
+
+def folds(y: np.ndarray, repeat: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same folds for everyone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        split = StratifiedKFold(FOLDS, shuffle=True, random_state=repeat)
+        return list(split.split(np.zeros(len(y)), y))
+
+
+def cell(task: tuple[str, float, int, dict[str, Any]]) -> list[float]:
+    """Accuracy on every fold of one table at one epsilon."""
+    name, epsilon, repeats, options = task
+    X, y, schema = rows_of(name)
+    found = []
+    for repeat in range(repeats):
+        for number, (train, test) in enumerate(folds(y, repeat)):
+            seed = [repeat, number, round(1000 * min(epsilon, 1e6))]
+            if math.isinf(epsilon):
+                nb = MixedNB(schema=schema)
+            else:
+                random = np.random.default_rng(seed)
+                nb = CentralNB(epsilon, schema=schema, random_state=random, **options)
+            nb.fit(X.iloc[train], y[train])
+            found.append(float(np.mean(nb.predict(X.iloc[test]) == y[test])))
+    return found
+
+
+def summary(found: list[float]) -> tuple[float, float]:
+    """Mean and its standard error."""
+    return float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(len(found)))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=list(NAMES))
+    parser.add_argument("--epsilon", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--method", default="histogram")
+    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--repeats", type=int, default=1, help="times the usual number")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peer-folds", type=int, default=FOLDS, help="of the ten, for the peers")
+    parser.add_argument("--no-selection", action="store_true")
+    given = parser.parse_args()
+    options = {"method": given.method, "delta": given.delta, "selection": not given.no_selection}
+    tasks, labels = [], []
+    for name in given.data:
+        times = given.repeats * REPEATS.get(name, 1)
+        for epsilon in (*given.epsilon, math.inf):
+            tasks.append((name, epsilon, 1 if math.isinf(epsilon) else times, options))
+            labels.append((name, epsilon))
+    if given.jobs > 1:
+        with ProcessPoolExecutor(given.jobs) as pool:
+            results = dict(zip(labels, pool.map(cell, tasks), strict=True))
+    else:
+        results = dict(zip(labels, map(cell, tasks), strict=True))
+    peers = {}
+    if given.peers:
+        from central_peers import run
+
+        with tempfile.TemporaryDirectory() as where:
+            peers = run(given.data, given.epsilon, Path(where), rows_of, folds, given.peer_folds)
+    print(report(given, results, peers))
+
+
+def report(
+    given: argparse.Namespace, results: dict[Any, list[float]], peers: dict[Any, Any]
+) -> str:
+    """The Markdown text."""
+    others = sorted({who for who, _, _ in peers})
+    head = ["data", "epsilon", given.method, "se", "reference", "(ours - ref)/se", *others]
+    head += ["non-private", "majority"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    ours, theirs = [], []
+    for name in given.data:
+        y = rows_of(name)[1]
+        majority = pd.Series(y).value_counts().max() / len(y)
+        plain = np.mean(results[name, math.inf])
+        for epsilon in given.epsilon:
+            mean, error = summary(results[name, epsilon])
+            known = name in REFERENCE and epsilon in EPSILONS
+            reference = REFERENCE[name][EPSILONS.index(epsilon)] if known else math.nan
+            ours.append(mean)
+            theirs.append(reference)
+            beside = [f"{peers.get((who, name, epsilon), math.nan):.3f}" for who in others]
+            row = [name, f"{epsilon:g}", f"{mean:.3f}", f"{error:.3f}", f"{reference:.3f}"]
+            row += [f"{(mean - reference) / max(error, 5e-4):+.1f}", *beside]
+            lines.append("| " + " | ".join([*row, f"{plain:.3f}", f"{majority:.3f}"]) + " |")
+    mean, reference = np.mean(ours), np.nanmean(theirs) if np.isfinite(theirs).any() else math.nan
+    lines.append(f"\nMean over cells: {mean:.4f}, reference {reference:.4f}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""CentralNB as a scikit-learn estimator: what it accepts, refuses, warns about and promises."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from discreet import Categorical, CentralNB, MixedNB, NaiveBayesModel, Numeric, Schema, Statistics
+from discreet.encoding import Cells
+from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
+from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
+
+SCHEMA = Schema(
+    [Numeric("size", -5, 8), Categorical("colour", ["red", "blue", "green"]), Numeric("n", 0, 9)],
+    "class",
+    [0, 1],
+    outliers="clip",
+)
+METHODS = ["histogram", "moments", "global", "smooth", "trimmed"]
+
+
+def rows(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.4).astype(int)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(2.0 * y, 1.0),
+            "colour": np.where(rng.random(n) < 0.3 + 0.4 * y, "red", "blue"),
+            "n": rng.poisson(2 + y).clip(0, 9).astype(float),
+        }
+    )
+    frame.loc[::17, "colour"] = None
+    frame.loc[::13, "n"] = np.nan
+    return frame, y
+
+
+WEIGHTS = "sample_weight is refused without a public max_weight: one person could count any amount"
+EXCEPTED = {
+    "check_sample_weights_pandas_series": WEIGHTS,
+    "check_sample_weights_not_an_array": WEIGHTS,
+    "check_sample_weights_list": WEIGHTS,
+    "check_sample_weights_shape": WEIGHTS,
+    "check_sample_weights_not_overwritten": WEIGHTS,
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_classifiers_one_label_sample_weights": WEIGHTS,
+}
+
+
+def failed_checks(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None)
+    return {one["check_name"] for one in results if one["status"] == "failed"}
+
+
+def test_passes_all_estimator_checks_at_infinity():
+    assert failed_checks(CentralNB(math.inf)) == set()
+
+
+def test_passes_the_estimator_checks_with_a_promise_but_for_weights():
+    assert failed_checks(CentralNB(epsilon=5.0, random_state=0)) <= EXCEPTED.keys()
+
+
+def test_infinity_equals_mixed_nb_on_the_bins():
+    X, y = rows(800)
+    nb = CentralNB(math.inf, schema=SCHEMA).fit(X, y)
+    binned = {}
+    for name, table in nb.statistics_.tables.items():
+        binned[name] = table.cells.column(X[name]).astype(object)
+        if table.cells.missing is not None:
+            binned[name] = np.where(binned[name] == table.cells.missing, None, binned[name])
+    domains = [
+        Categorical(name, range(table.cells.values))
+        for name, table in nb.statistics_.tables.items()
+    ]
+    same = MixedNB(alpha=0.0, schema=Schema(domains, "class", [0, 1]))
+    same.fit(pd.DataFrame(binned), y)
+    np.testing.assert_allclose(
+        nb.predict_log_proba(X), same.predict_log_proba(pd.DataFrame(binned)), atol=1e-9
+    )
+    assert not nb.guarantee_.private
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_mixed_columns_with_missing_values(method):
+    X, y = rows()
+    for missing in ("skip", "category"):
+        schema = Schema(SCHEMA.features, "class", [0, 1], missing, "clip")
+        nb = CentralNB(20.0, method=method, schema=schema, random_state=1).fit(X, y)
+        assert nb.score(X, y) > 0.8
+        assert NaiveBayesModel.from_json(nb.model_.to_json()).guarantee == nb.guarantee_
+        assert Statistics.from_json(nb.statistics_.to_json()).guarantee == nb.guarantee_
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_larger_epsilon_comes_close_to_no_noise(method):
+    X, y = rows()
+    near = CentralNB(1e4, method=method, schema=SCHEMA, random_state=0).fit(X, y)
+    limit = CentralNB(math.inf, method=method, schema=SCHEMA).fit(X, y)
+    assert near.score(X, y) == pytest.approx(limit.score(X, y), abs=0.03)
+
+
+@pytest.mark.parametrize("law", [Cauchy(), StudentT(4), Gaussian(), LaplaceLogNormal(0.5)])
+def test_smooth_noise_of_every_kind(law):
+    X, y = rows()
+    pure = isinstance(law, Cauchy | StudentT)
+    delta = 0.0 if pure else 1e-5
+    nb = CentralNB(30.0, delta=delta, method="smooth", noise=law, schema=SCHEMA, random_state=0)
+    nb.fit(X, y)
+    assert nb.score(X, y) > 0.6
+    assert (nb.guarantee_.rho is not None) == isinstance(law, LaplaceLogNormal)
+    assert sum(c.delta for c in nb.guarantee_.charges) <= delta
+    if not pure:
+        with pytest.raises(PrivacyError, match="without a delta"):
+            CentralNB(1.0, method="smooth", noise=law, schema=SCHEMA).fit(X, y)
+
+
+def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
+    X, y = rows(300)
+    seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]
+    assert seeded[0].model_.to_json() == seeded[1].model_.to_json()
+    assert seeded[0].guarantee_.simulated
+    assert not seeded[0].guarantee_.private
+    free = [CentralNB(1.0, schema=SCHEMA).fit(X, y) for _ in range(2)]
+    assert free[0].model_.to_json() != free[1].model_.to_json()
+    assert free[0].guarantee_.private
+
+
+def test_a_second_fit_says_that_budgets_add_up():
+    X, y = rows(300)
+    nb = CentralNB(1.0, schema=SCHEMA).fit(X, y)
+    with pytest.warns(PrivacyWarning, match="budgets of both fits add up"):
+        nb.fit(X, y)
+
+
+def test_weights_need_a_public_bound_and_then_scale_the_noise():
+    X, y = rows(2000)
+    weight = np.linspace(0, 3, len(y))
+    with pytest.raises(PrivacyError, match="public max_weight"):
+        CentralNB(1.0, schema=SCHEMA).fit(X, y, sample_weight=weight)
+    with pytest.raises(PrivacyError, match="above max_weight"):
+        CentralNB(1.0, schema=SCHEMA, max_weight=2.0).fit(X, y, sample_weight=weight)
+    with pytest.raises(PrivacyError, match="only method='histogram'"):
+        CentralNB(1.0, schema=SCHEMA, max_weight=3.0, method="smooth").fit(X, y, weight)
+    options = {"schema": SCHEMA, "random_state": 0, "selection": False, "bins": 8}
+    heavy = CentralNB(10.0, max_weight=30.0, **options).fit(X, y, sample_weight=weight)
+    light = CentralNB(10.0, max_weight=3.0, **options).fit(X, y, sample_weight=weight)
+    ratio = heavy.statistics_.variances / light.statistics_.variances
+    np.testing.assert_allclose(ratio, 100.0, rtol=1e-3)  # ten times the noise
+    assert light.class_count_.sum() == pytest.approx(weight.sum(), rel=0.02)
+    assert light.score(X, y) > 0.8
+
+
+def test_partial_fit_is_refused_with_the_reason():
+    nb = CentralNB()
+    assert not hasattr(nb, "partial_fit")
+    with pytest.raises(PrivacyError, match="spend epsilon again"):
+        nb.partial_fit  # noqa: B018
+
+
+def test_class_priors_from_data_are_refused_and_public_ones_are_stated():
+    X, y = rows(500)
+    exact = np.bincount(y) / len(y)
+    with pytest.raises(PrivacyError, match="which are private"):
+        CentralNB(1.0, schema=SCHEMA, class_prior=exact).fit(X, y)
+    nb = CentralNB(1.0, schema=SCHEMA, class_prior=[0.5, 0.5]).fit(X, y)
+    assert "the class prior was known without the data" in nb.guarantee_.assumptions
+    np.testing.assert_allclose(nb.class_prior_, 0.5)
+
+
+def test_bounds_must_be_known():
+    loose = Schema([Numeric("x")], "class", [0, 1])
+    for method in METHODS:
+        with pytest.raises(SchemaError, match="no public bounds"):
+            CentralNB(1.0, schema=loose, method=method).fit([[1.0], [2.0]], [0, 1])
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", None, True])
+def test_epsilon_must_be_a_positive_number(epsilon):
+    with pytest.raises(PrivacyError, match="epsilon"):
+        CentralNB(epsilon, schema=SCHEMA).fit(*rows(50))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "best"}, "method='best'"),
+        ({"allocation": {"height": 1}}, "no feature 'height'"),
+        ({"allocation": {"size": 0}}, "give a positive number"),
+        ({"allocation": [1, 2]}, "allocation is"),
+        ({"delta": 1.5}, "delta is 1.5"),
+    ],
+)
+def test_wrong_options_are_refused(options, said):
+    with pytest.raises((PrivacyError, SchemaError), match=said):
+        CentralNB(1.0, schema=SCHEMA, **options).fit(*rows(50))
+
+
+def test_bins_are_chosen_or_given():
+    X, y = rows()
+    nb = CentralNB(1.0, schema=SCHEMA, bins={"size": [0.0, 1.0]}).fit(X, y)
+    assert nb.statistics_.tables["size"].cells.edges == (-5.0, 0.0, 1.0, 8.0)
+    assert nb.statistics_.tables["n"].cells.values > 8  # the rule, finer near zero
+    whole = CentralNB(1.0, schema=SCHEMA, bins=5).fit(X, y)
+    assert whole.statistics_.tables["size"].cells == Cells.of(SCHEMA, "size", 5)
+
+
+@pytest.mark.parametrize("method", ["histogram", "moments", "trimmed"])
+def test_files_and_arrays_give_the_same_model(tmp_path, method):
+    X, y = rows(1500)
+    X["n"] = X["n"].fillna(3.0)
+    frame = X.assign(**{"class": y})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = {"method": method, "schema": SCHEMA, "random_state": 5, "selection": False}
+    here = CentralNB(2.0, **options).fit(X, y)
+    for source in (tmp_path / "rows.parquet", str(tmp_path / "rows.csv"), frame):
+        there = CentralNB(2.0, **options).fit_source(source)
+        assert there.model_.to_json() == here.model_.to_json()
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+    with pytest.raises(SchemaError, match="needs a schema"):
+        CentralNB(2.0).fit_source(frame)
+
+
+def test_the_choice_of_scoring_also_works_on_streamed_rows(tmp_path):
+    X, y = rows(3000)
+    X.assign(**{"class": y}).to_parquet(tmp_path / "rows.parquet")
+    nb = CentralNB(5.0, schema=SCHEMA, random_state=0).fit_source(tmp_path / "rows.parquet")
+    assert "choice of scoring" in [charge.name for charge in nb.guarantee_.charges]
+    assert nb.score(X, y) > 0.85

@@ -1,0 +1,188 @@
+"""The parts of the default method: cells, counting, noise, shrinkage, choice; and its accuracy."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
+from discreet.central import ratios
+from discreet.central.binning import Binner, Counter
+from discreet.central.budget import Budget, Noise, rho_of, shares
+from discreet.central.resolution import bins_for, cut_points, towards_zero
+from discreet.central.selection import choose
+from discreet.counting import count_arrays
+from discreet.encoding import Cells
+from discreet.errors import PrivacyError
+from discreet.privacy import epsilon_of_rho
+
+
+@given(
+    lower=st.floats(-1e6, 1e6),
+    span=st.floats(1e-3, 1e6),
+    u=st.floats(0, 1e6),
+    integer=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_cut_points_lie_inside_the_bounds_and_increase(lower, span, u, integer):
+    if integer:
+        lower, span = float(round(lower)), float(round(span) + 1)
+    feature = Numeric("x", lower, lower + span, integer=integer)
+    points = cut_points(feature, u)
+    assert points == sorted(set(points))
+    assert all(feature.lower < point < feature.upper + integer for point in points)
+    schema = Schema([feature], "y", [0, 1])
+    assert Cells.of(schema, "x", {"x": points}).values == len(points) + 1
+
+
+def test_cells_near_zero_are_finer_where_the_bounds_reach_it():
+    assert towards_zero(Numeric("x", 0, 1000), 125)[:2] == [31.25, 7.8125]
+    assert towards_zero(Numeric("x", -1000, 0), 125)[:2] == [-31.25, -7.8125]
+    both = towards_zero(Numeric("x", -1000, 1000), 250)
+    assert {62.5, -62.5} <= set(both)
+    assert towards_zero(Numeric("x", 100, 101), 1 / 8) == []
+    assert bins_for(0) == bins_for(1) == 8
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("bounds", [(0, 10), (-3, 1000), (100, 101), (-1e-3, 7e5)])
+def test_fast_binning_equals_searching(bounds, integer):
+    rng = np.random.default_rng(0)
+    lower, upper = (math.floor(bounds[0]), math.ceil(bounds[1])) if integer else bounds
+    feature = Numeric("x", lower, upper, integer=integer)
+    schema = Schema([feature], "y", [0, 1, 2], outliers="clip")
+    points = cut_points(feature, 1e4)
+    x = np.concatenate(
+        [
+            rng.uniform(lower, upper, 20_000),
+            np.repeat(points, 3),
+            np.nextafter(points, -np.inf),
+            np.nextafter(points, np.inf),
+            [lower, upper, upper + 5, lower - 5, np.nan, 0.0],
+        ]
+    )
+    x = np.floor(x) if integer else x
+    cells = Cells.of(schema, "x", {"x": points})
+    np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
+    codes = rng.integers(0, 3, len(x)).astype(np.int32)
+    counter = Counter({"x": cells}, 3)
+    counter.add({"x": x}, codes)
+    exact = count_arrays(schema, {"x": x}, codes, bins={"x": points}, moments=None)
+    np.testing.assert_array_equal(counter.tables()["x"].counts, exact.tables["x"].counts)
+
+
+def test_shares_add_up_exactly_and_a_budget_is_never_exceeded():
+    whole = Fraction(0.1)
+    assert sum(shares({"a": 1, "b": 2.5, "c": 1 / 3}, whole).values()) == whole
+    budget = Budget(0.1)
+    budget.spend("first", Fraction(1, 20))
+    with pytest.raises(PrivacyError, match="is left"):
+        budget.spend("second", Fraction(1, 19))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_rho_converts_back_to_epsilon(epsilon, delta):
+    back = epsilon_of_rho(float(rho_of(epsilon, delta)), delta)
+    assert epsilon * (1 - 1e-9) < back <= epsilon
+
+
+@pytest.mark.parametrize("noise", [Noise(Fraction(7, 2)), Noise(Fraction(12), gaussian=True)])
+def test_noise_has_the_variance_it_states(noise):
+    drawn = noise.add(np.zeros(200_000), SeededRandom(1))
+    assert drawn.var() == pytest.approx(noise.variance, rel=0.03)  # > 5 standard errors
+    assert abs(drawn.mean()) < 5 * math.sqrt(noise.variance / len(drawn))
+
+
+def test_coarse_noise_stays_on_its_grain_and_pays_for_the_rounding():
+    budget = Budget(1.0, 1e-6)
+    noise = budget.noise("squares", budget.whole, 10**9)
+    assert noise.grain > 1
+    steps = -(-(10**9) // noise.grain) + 1
+    assert noise.parameter == Fraction(steps) ** 2 / (2 * budget.whole)
+    drawn = noise.add(np.array([123_456_789, -5]), SeededRandom(0))
+    assert (drawn % noise.grain == 0).all()
+
+
+def test_the_choice_follows_the_exponential_mechanism():
+    quality, epsilon = [10, 12, 9, 12], Fraction(1, 3)
+    weights = np.exp(float(epsilon) * np.array(quality))
+    expected = weights / weights.sum()
+    random, draws = SeededRandom(2), 20_000
+    found = np.bincount([choose(quality, epsilon, random) for _ in range(draws)], minlength=4)
+    # chi-square with 3 degrees of freedom: above 27.9 with probability 4e-6
+    assert ((found - draws * expected) ** 2 / (draws * expected)).sum() < 27.9
+
+
+def test_evidence_shrinks_to_nothing_under_noise_and_to_the_truth_without():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(200, 2000, (3, 6)).astype(float)
+    share = truth / truth.sum(axis=1, keepdims=True)
+    right = np.log(share / (truth.sum(axis=0) / truth.sum()))
+    prior = truth.sum(axis=1) / truth.sum()
+    sure, lost = ratios.Noisy(truth, 1e-3), ratios.Noisy(truth + 0.0, 1e5)
+    assert np.abs(ratios.simple(sure) - right).max() < 0.02
+    assert np.abs(ratios.bayes({"x": sure}, prior)["x"] - right).max() < 0.1
+    assert np.abs(ratios.simple(lost)).max() < 0.05
+    assert np.abs(ratios.bayes({"x": lost}, prior)["x"]).max() < 0.1
+    by_class, pooled = ratios.tree(truth[None], np.array([1e-3]))
+    assert np.abs(np.log(by_class / pooled[:, None])[0] - right).max() < 0.02
+    np.testing.assert_allclose(by_class.sum(axis=2), 1.0)
+
+
+def test_long_tailed_features_are_not_lost():
+    """Weak spot (b): with bins of equal width alone this table stays at the majority class."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    from central_accuracy import mail
+
+    X, y, schema = mail(1000.0)
+    train = np.arange(len(y)) % 5 > 0
+    majority = max(np.mean(y), 1 - np.mean(y))
+
+    def accuracy(bins):
+        nb = CentralNB(1.0, schema=schema, bins=bins, random_state=0)
+        return nb.fit(X[train], y[train]).score(X[~train], y[~train])
+
+    assert accuracy("auto") > majority + 0.2
+    assert accuracy(8) < majority + 0.05
+
+
+def test_few_good_features_are_found_among_many_bad_ones():
+    """One strong feature among twenty that repeat each other and mislead."""
+    rng = np.random.default_rng(0)
+    n = 8000
+    y = rng.integers(0, 2, n)
+    echo = np.where(rng.random(n) < 0.7, y, 1 - y)
+    columns = {"strong": np.where(rng.random(n) < 0.97, y, 1 - y)}
+    columns |= {f"echo{i}": np.where(rng.random(n) < 0.97, echo, 1 - echo) for i in range(20)}
+    X = np.column_stack(list(columns.values())).astype(object)
+    schema = Schema([Categorical(name, [0, 1], optional=False) for name in columns], "y", [0, 1])
+    found = CentralNB(1.0, schema=schema, random_state=0).fit(X, y)
+    plain = CentralNB(1.0, schema=schema, random_state=0, selection=False).fit(X, y)
+    assert plain.score(X, y) < 0.75
+    assert found.score(X, y) > 0.95
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "epsilon", "least"),
+    [("mushroom", 0.5, 0.96), ("adult", 1.0, 0.84), ("seeds", 2.0, 0.84), ("diabetes", 2.0, 0.70)],
+)
+def test_accuracy_stays_where_it_was_measured(name, epsilon, least):
+    from discreet.datasets import load
+
+    data = load(name)
+    X, y = data.X, data.y
+    test = np.arange(len(y)) % 5 == 0
+    scores = []
+    for seed in range(3):
+        nb = CentralNB(epsilon, schema=data.schema, random_state=seed).fit(X[~test], y[~test])
+        scores.append(nb.score(X[test], y[test]))
+    assert np.mean(scores) > least

@@ -1,0 +1,112 @@
+"""``discreet train``: what it writes, what it says and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from discreet import Categorical, NaiveBayesModel, Numeric, Schema
+from discreet.cli import main
+
+SCHEMA = Schema(
+    [Numeric("age", 18, 90, integer=True), Categorical("job", ["a", "b", "c"])],
+    "paid",
+    ["no", "yes"],
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.random(3000) < 0.4
+    frame = pd.DataFrame(
+        {
+            "age": np.clip(rng.normal(35 + 20 * y, 8), 18, 90).astype(int),
+            "job": np.where(y, rng.choice(list("abc"), 3000, p=[0.7, 0.2, 0.1]), "c"),
+            "paid": np.where(y, "yes", "no"),
+        }
+    )
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.iloc[:1500].to_parquet(tmp_path / "part1.parquet")
+    frame.iloc[1500:].to_parquet(tmp_path / "part2.parquet")
+    (tmp_path / "schema.json").write_text(SCHEMA.to_json())
+    return tmp_path
+
+
+def run(folder, *words, data="data.csv", epsilon="1"):
+    given = ["train", str(folder / data), "--schema", str(folder / "schema.json")]
+    given += ["--epsilon", epsilon, "-o", str(folder / "model.json"), *words]
+    return CliRunner().invoke(main, given)
+
+
+@pytest.mark.parametrize("data", ["data.csv", "part*.parquet"])
+@pytest.mark.parametrize("method", ["histogram", "moments", "smooth"])
+def test_trains_from_files(folder, data, method):
+    result = run(folder, "--method", method, data=data)
+    assert result.exit_code == 0, result.output
+    assert "epsilon = 1 per person in total" in result.output
+    model = NaiveBayesModel.read(folder / "model.json")
+    assert model.guarantee.private
+    assert model.guarantee.epsilon == 1.0
+    if method == "histogram":
+        frame = pd.read_csv(folder / "data.csv")
+        assert np.mean(model.predict(frame) == frame["paid"]) > 0.9
+
+
+def test_json_lists_what_everything_cost(folder):
+    result = run(folder, "--json", "--allocation", "age=3,job=1", "--delta", "1e-6")
+    body = json.loads(result.stdout)
+    costs = {name: cost for name, cost, _ in body["guarantee"]["charges"]}
+    assert costs["table of age"] == pytest.approx(3 * costs["table of job"])
+    assert sum(costs.values()) <= 1.0
+    assert body["guarantee"]["rho"] > 0
+
+
+def test_a_ledger_is_charged_until_it_is_empty(folder):
+    ledger = ["--budget-file", str(folder / "budget.json")]
+    assert run(folder, *ledger).exit_code == 2  # no total was stated
+    assert run(folder, *ledger, "--budget-total", "1.5").exit_code == 0
+    (folder / "model.json").unlink()
+    refused = run(folder, *ledger)
+    assert refused.exit_code == 2
+    assert "0.5 and 0 of 1.5 and 0 are left" in refused.output
+    assert not (folder / "model.json").exists()
+    assert run(folder, *ledger, epsilon="0.5").exit_code == 0
+
+
+def test_a_table_that_does_not_fit_costs_nothing(folder):
+    frame = pd.read_csv(folder / "data.csv")
+    frame.loc[2999, "age"] = 17
+    frame.to_csv(folder / "data.csv", index=False)
+    ledger = ["--budget-file", str(folder / "budget.json"), "--budget-total", "1"]
+    result = run(folder, *ledger)
+    assert result.exit_code == 2
+    assert "outside the public bounds" in result.output
+    assert not (folder / "budget.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--allocation", "height=2"], "no feature 'height'"),
+        (["--allocation", "age"], "is no share"),
+        (["--delta", "2"], "delta is 2.0"),
+        (["--method", "best"], "'best' is not one of"),
+    ],
+)
+def test_refused_with_a_sentence(folder, words, said):
+    result = run(folder, *words)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_no_ledger_accounts_for_what_keeps_no_promise(folder):
+    ledger = ["--budget-file", str(folder / "budget.json"), "--budget-total", "9"]
+    for words, epsilon in ((["--method", "global-published"], "1"), ([], "inf")):
+        result = run(folder, *ledger, *words, epsilon=epsilon)
+        assert result.exit_code == 2
+    assert "No privacy" in run(folder, epsilon="inf").output
