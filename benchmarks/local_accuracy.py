@@ -31,7 +31,7 @@ PROTOTYPE = {
     "diabetes": (0.577, 0.625, 0.657, 0.678, 0.699, 0.721),
     "spect": (0.654, 0.743, 0.759, 0.744, 0.768, 0.772),
 }
-REPEATS = {"adult": 10, "connect4": 8, "splice": 20, "chess": 25, "mushroom": 20}
+REPEATS = {"adult": 12, "connect4": 8, "splice": 24, "chess": 30, "mushroom": 24}
 
 
 def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:

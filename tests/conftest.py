@@ -17,6 +17,8 @@ import pytest
 
 def _data_missing() -> str | None:
     folder = os.environ.get("DISCREET_DATA")
+    if folder is not None:
+        os.environ["DISCREET_DATA"] = str(Path(folder).resolve())  # tests change their folder
     if folder is None:
         return "the benchmark tables are not here: set DISCREET_DATA to their folder"
     if not (Path(folder) / "adult.json").exists():

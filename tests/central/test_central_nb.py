@@ -120,6 +120,21 @@ def test_smooth_noise_of_every_kind(law):
             CentralNB(1.0, method="smooth", noise=law, schema=SCHEMA).fit(X, y)
 
 
+def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_are_few():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    for count, helps in ((3, False), (40, True)):
+        X = rng.integers(0, 2, (500, count)).astype(object)
+        features = [Categorical(f"x{i}", [0, 1], optional=False) for i in range(count)]
+        schema = Schema(features, "class", [0, 1])
+        pure = CentralNB(1.0, schema=schema).fit(X, y)
+        loose = CentralNB(1.0, delta=1e-6, schema=schema).fit(X, y)
+        variance = [nb.statistics_.tables["x0"].variances[0, 0] for nb in (pure, loose)]
+        assert (variance[1] < 0.9 * variance[0]) == helps
+        assert (loose.guarantee_.delta == 1e-6) == helps
+        assert (loose.guarantee_.rho is not None) == helps
+
+
 def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     X, y = rows(300)
     seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]

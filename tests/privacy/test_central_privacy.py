@@ -26,6 +26,7 @@ from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarni
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
+from discreet.central import training as training_module
 from discreet.mechanisms import additive_noise
 
 SCHEMA = Schema(
@@ -238,7 +239,7 @@ def test_twin_the_published_noise_scale_gives_class_sizes_away(monkeypatch):
     scales = [[step[2][1] for step in given if step[0] == "cauchy"] for given in (one, two)]
     assert scales[0] != scales[1]
     assert not nb.guarantee_.private
-    assert "NOT PRIVATE" in str(nb.guarantee_)
+    assert "NOT KEPT: as published" in str(nb.guarantee_)
 
 
 def test_the_smooth_noise_scale_is_not_released(monkeypatch):
@@ -275,7 +276,9 @@ def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
     with pytest.warns(PrivacyWarning, match="classes were taken from the data"):
         two = CentralNB(1.0).fit(X[:29], ["no"] * 29)
     assert one.classes_.tolist() != two.classes_.tolist()
-    assert any(text.startswith("NOT KEPT") for text in one.guarantee_.assumptions)
+    assert str(one.guarantee_).startswith("NOT KEPT: bounds, categories and classes")
+    assert not one.guarantee_.private
+    assert not one.statistics_.guarantee.private
 
 
 def test_with_delta_the_rho_of_all_noise_adds_up():
@@ -290,6 +293,7 @@ def test_with_delta_the_rho_of_all_noise_adds_up():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(budget_module.Budget, "noise", spy)
+        patch.setattr(training_module, "_laplace_is_less", lambda budget, source: False)
         X = np.array([[100.2, "x"], [100.9, "y"]] * 4000, dtype=object)
         for method in ("histogram", "moments", "global"):
             made.clear()

@@ -33,7 +33,7 @@ __all__ = ["published", "sound"]
 
 Floats = NDArray[np.float64]
 NOT_PRIVATE = (
-    "NOT PRIVATE: as published, the noise is scaled by exact class sizes, which leak; asked for "
+    "as published, the noise is scaled by exact class sizes, which leak; asked for "
     "was epsilon = {epsilon:g}, kept is nothing"
 )
 
@@ -85,9 +85,8 @@ def published(source: Source, budget: Budget, settings: Settings, random: Random
         math.inf,
         trust="none",
         against="nobody",
-        assumptions=(NOT_PRIVATE.format(epsilon=budget.epsilon),),
         simulated=random.simulated,
-    )
+    ).broken_by(NOT_PRIVATE.format(epsilon=budget.epsilon))
     return Trained(
         replace(trained.statistics, guarantee=promise), replace(trained.model, guarantee=promise)
     )

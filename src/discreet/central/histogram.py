@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 FOR_COUNTS = Fraction(2, 100)
 FOR_SELECTION = Fraction(5, 100)
-ENOUGH = 50
+ENOUGH = 30
 """People times epsilon from which on the selection is worth its cost."""
 LEAST = 1e-6
 """Noise variance from which on it counts as none, for numerical safety."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from typing import get_args
 
@@ -15,6 +17,9 @@ from discreet.randomness import Random
 
 __all__ = ["train"]
 
+TAKEN = "bounds, categories and classes were taken from the data and are not protected"
+
+SMOOTH = ("smooth", "trimmed")
 _HOME = {
     "histogram": ("histogram", "histogram"),
     "moments": ("moments", "moments"),
@@ -23,6 +28,15 @@ _HOME = {
     "smooth": ("smooth", "smooth"),
     "trimmed": ("trimmed", "trimmed"),
 }
+
+
+def _laplace_is_less(budget: Budget, source: Source) -> bool:
+    """Whether noise without delta is less than with it: so for few features and large epsilon.
+
+    Of d shares, Laplace noise has the variance 2 d^2 / epsilon^2 and Gaussian noise d / (2 rho).
+    """
+    parts = len(source.schema.features)
+    return 4 * parts * budget.whole < Fraction(budget.epsilon) ** 2
 
 
 def train(
@@ -55,8 +69,16 @@ def train(
         ).exact
         return limit(source, settings)
     budget = Budget(epsilon, delta)
+    if budget.concentrated and method not in SMOOTH and _laplace_is_less(budget, source):
+        budget = Budget(epsilon)
     module, name = _HOME[method]
     run: Callable[[Source, Budget, Settings, Random], Trained] = getattr(
         import_module(f"discreet.central.{module}"), name
     )
-    return run(source, budget, settings, random)
+    trained = run(source, budget, settings, random)
+    if not source.schema.inferred:
+        return trained
+    promise = trained.model.guarantee.broken_by(TAKEN)
+    return Trained(
+        replace(trained.statistics, guarantee=promise), replace(trained.model, guarantee=promise)
+    )

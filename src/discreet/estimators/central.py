@@ -4,7 +4,7 @@
 >>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
 >>> X, y = [[20], [35], [50], [70], [80], [90]] * 200, ["no", "no", "no", "yes", "yes", "yes"] * 200
 >>> nb = CentralNB(epsilon=1.0, schema=schema).fit(X, y)
->>> nb.predict([[25], [85]]).tolist()
+>>> nb.predict([[20], [90]]).tolist()
 ['no', 'yes']
 >>> nb.guarantee_.epsilon
 1.0
@@ -28,7 +28,7 @@ from discreet.encoding import class_codes
 from discreet.errors import PrivacyWarning, SchemaError
 from discreet.estimators.base import NaiveBayesEstimator, read_weights
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position
-from discreet.estimators.inferred import LEAKED, bounded_schema, warn_of_leak
+from discreet.estimators.inferred import bounded_schema, warn_of_leak
 from discreet.estimators.refusals import RefusedError, check_prior, largest_weight
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
@@ -46,7 +46,8 @@ class CentralNB(NaiveBayesEstimator):
     epsilon : float, default 1.0
         The whole budget of one ``fit``. ``math.inf`` is the exact binned classifier.
     delta : float, default 0
-        Above zero, Gaussian noise is used where it is less.
+        Above zero, Gaussian noise is used where it is less than without (many features); where it
+        is not, the promise is the stronger one, with a delta of 0.
     method : {"histogram", "moments", "global", "global-published", "smooth", "trimmed"}
         How the statistics are released. ``"histogram"`` is the most accurate by far; the others
         are there to compare with. ``"global-published"`` keeps no promise, and says so.
@@ -141,13 +142,13 @@ class CentralNB(NaiveBayesEstimator):
             self.classes_ = self._own_classes(y)
             schema, columns = self.schema, self._columns(X)
             codes = class_codes(schema, y)
-            assumptions: tuple[str, ...] = (PUBLIC,)
+            assumptions: tuple[str, ...] = () if schema.inferred else (PUBLIC,)
         else:
             kept = slice(None) if weights is None else weights > 0
             schema, columns = self._inferred(X, y, kept)
             codes = np.searchsorted(self.classes_, y[kept]).astype(np.int32)
             weights = None if weights is None else weights[kept]
-            assumptions = (LEAKED,)
+            assumptions = ()
         check_prior(self.class_prior, len(self.classes_), codes, self.epsilon)
         return self._train(Columns(schema, columns, codes, weights, largest), assumptions, again)
 
@@ -193,7 +194,7 @@ class CentralNB(NaiveBayesEstimator):
         self.n_features_in_ = len(rows.schema.features)
         self.feature_names_in_ = np.array(rows.schema.names, dtype=object)
         check_prior(self.class_prior, len(self.classes_), None, self.epsilon)
-        return self._train(rows, (PUBLIC,), again)
+        return self._train(rows, () if rows.schema.inferred else (PUBLIC,), again)
 
     @property
     def partial_fit(self) -> Any:

@@ -1,4 +1,4 @@
-"""Public laws of the answers that are sent in place of private ones: exact, made of whole numbers."""
+"""Public laws of the answers that are sent in place of private ones: exact, whole numbers only."""
 
 from __future__ import annotations
 
