@@ -173,7 +173,8 @@ def test_onnx_survives_classes_and_rows_that_are_impossible() -> None:
     }
     label, probabilities = run_onnx(to_onnx(model), columns)
     np.testing.assert_allclose(probabilities, [[1, 0], [0.5, 0.5], [0.5, 0.5]])
-    assert label.tolist() == model.predict(columns).tolist()
+    possible = {name: column[:2] for name, column in columns.items()}  # the model refuses infinity
+    assert label.tolist()[:2] == model.predict(possible).tolist()
 
 
 def test_onnx_carries_the_promise() -> None:
