@@ -21,7 +21,7 @@ from discreet.estimators.columns import columns_by_position
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
 from discreet.schema import Schema, text_of
 
-__all__ = ["NaiveBayesEstimator", "read_weights"]
+__all__ = ["NaiveBayesEstimator", "read_prior", "read_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -131,6 +131,20 @@ def read_weights(sample_weight: Any, rows: int) -> Floats | None:
         return None
     weights = np.asarray(sample_weight, dtype=float)
     return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
+
+
+def read_prior(class_prior: Any, classes: int) -> Floats | None:
+    """A class prior as probabilities, or the error that scikit-learn's users know."""
+    if class_prior is None:
+        return None
+    prior = np.asarray(class_prior, dtype=float)
+    if prior.shape != (classes,):
+        raise ValueError("Number of priors must match number of classes.")
+    if not np.isclose(prior.sum(), 1.0):
+        raise ValueError("The sum of the priors should be 1.")
+    if (prior < 0).any():
+        raise ValueError("Priors must be non-negative.")
+    return prior
 
 
 def _guarded(factor: GaussianFactor) -> bool:

@@ -19,7 +19,7 @@ from discreet.counting import count_arrays
 from discreet.encoding import class_codes
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.estimators.base import NaiveBayesEstimator, read_weights
+from discreet.estimators.base import NaiveBayesEstimator, read_prior, read_weights
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position, grown, schema_of
 from discreet.privacy import Guarantee
 from discreet.schema import Schema
@@ -156,15 +156,7 @@ class MixedNB(NaiveBayesEstimator):
         self.kinds_: list[Kind] = column_kinds(columns, self.names_, self.categorical_features)
 
     def _finish(self, statistics: Statistics) -> Self:
-        prior = self.class_prior
-        if prior is not None:
-            prior = np.asarray(prior, dtype=float)
-            if prior.shape != self.classes_.shape:
-                raise ValueError("Number of priors must match number of classes.")
-            if not np.isclose(prior.sum(), 1.0):
-                raise ValueError("The sum of the priors should be 1.")
-            if (prior < 0).any():
-                raise ValueError("Priors must be non-negative.")
+        prior = read_prior(self.class_prior, len(self.classes_))
         if np.sum(statistics.totals) <= 0:
             raise EstimationError("the weights of all records are zero; nothing can be learnt")
         self.statistics_ = statistics
