@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import PrivacyError
+from discreet.estimators.base import read_prior
 
 __all__ = ["RefusedError", "check_prior", "largest_weight"]
 
@@ -51,15 +52,9 @@ def check_prior(prior: Any, classes: int, codes: NDArray[np.int32] | None, epsil
         Class indices of the training rows, where they are at hand.
     epsilon : float
     """
-    if prior is None:
+    given = read_prior(prior, classes)
+    if given is None:
         return
-    given = np.asarray(prior, dtype=float)
-    if given.shape != (classes,):
-        raise ValueError("Number of priors must match number of classes.")
-    if not np.isclose(given.sum(), 1.0):
-        raise ValueError("The sum of the priors should be 1.")
-    if (given < 0).any():
-        raise ValueError("Priors must be non-negative.")
     if codes is None or epsilon == math.inf:
         return
     found = np.bincount(codes, minlength=classes) / len(codes)
