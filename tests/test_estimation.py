@@ -167,9 +167,10 @@ def test_noisy_moments_become_a_proper_density():
     )
     statistics = Statistics(schema, np.array([50.0, 40.0]), np.ones(2), moments={"x": moments})
     factor = estimate(statistics).factors[0]
-    assert factor.mean.tolist() == [10.0, 5.0]
-    assert (factor.variance >= (10 * 1e-3) ** 2).all()
-    assert (factor.variance <= 25).all()
+    assert ((factor.mean >= 0) & (factor.mean <= 10)).all()
+    assert factor.mean[0] > 9 > 6 > factor.mean[1] > 4
+    assert (factor.variance >= (10 / 30) ** 2 / 4).all()
+    assert factor.variance.max() / factor.variance.min() <= 16
 
 
 def test_clear_errors():

@@ -19,8 +19,10 @@ _HOME = {
     "estimate": "estimation",
     "NaiveBayesModel": "model",
     "CentralNB": "estimators",
+    "FederatedNB": "estimators",
     "LocalNB": "estimators",
     "MixedNB": "estimators",
+    "SurveyNB": "estimators",
     "CryptoRandom": "randomness",
     "SeededRandom": "randomness",
     "DiscreetError": "errors",
@@ -38,6 +40,7 @@ __all__ = [
     "CryptoRandom",
     "DiscreetError",
     "EstimationError",
+    "FederatedNB",
     "FormatError",
     "Guarantee",
     "LocalNB",
@@ -51,6 +54,7 @@ __all__ = [
     "SchemaError",
     "SeededRandom",
     "Statistics",
+    "SurveyNB",
     "__version__",
     "estimate",
 ]
@@ -66,7 +70,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from discreet.estimation import estimate
-    from discreet.estimators import CentralNB, LocalNB, MixedNB
+    from discreet.estimators import CentralNB, FederatedNB, LocalNB, MixedNB, SurveyNB
     from discreet.model import NaiveBayesModel
     from discreet.privacy import Guarantee
     from discreet.randomness import CryptoRandom, SeededRandom

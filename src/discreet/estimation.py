@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from discreet.errors import EstimationError
 from discreet.model import CellFactor, Factor, GaussianFactor, NaiveBayesModel
-from discreet.schema import Numeric
 from discreet.shrinkage import shrunk
 from discreet.statistics import Moments, Statistics, Table
 
@@ -178,8 +177,7 @@ def _gaussian_factors(
             raise EstimationError(f"{name} has no public bounds to truncate its density to")
         mean, variance = one.mean, np.maximum(one.variance, 0.0) + extra
         if np.any(one.variances):
-            mean = np.clip(mean, one.feature.lower, one.feature.upper)
-            variance = np.clip(variance, *_plausible(one.feature))
+            mean, variance = _calmed(one)
         missing = None
         if statistics.schema.missing == "category":
             present = np.maximum(np.asarray(one.counts, float), 0.0)
@@ -191,10 +189,29 @@ def _gaussian_factors(
     return factors
 
 
-def _plausible(feature: Numeric) -> tuple[float, float]:
-    """The least and the largest variance that noise is allowed to leave behind."""
+def _calmed(moments: Moments) -> tuple[Floats, Floats]:
+    """Class means and variances drawn to those of all classes together, as their noise deserves.
+
+    A density is merciless to a variance that noise made tiny, so a class keeps at least a quarter
+    and at most four times the common variance.
+    """
+    feature, step = moments.feature, moments.step
+    counts = np.maximum(np.asarray(moments.counts, float), 1.0)
+    share = counts / counts.sum()
+    mean = np.clip(moments.mean, feature.lower, feature.upper)
+    # noise without a variance (Cauchy's) cannot be weighed: what it says is taken as it is
+    known = np.where(np.isfinite(moments.variances), moments.variances, 0.0)
+    noise = step**2 * known[1] / counts**2
+    centre = float(share @ mean)
+    between = max(float(share @ ((mean - centre) ** 2 - noise)), 0.0)
+    mean = centre + between / (between + noise + 1e-300) * (mean - centre)
     span = feature.upper - feature.lower
-    return (1e-3 * span) ** 2, (span / 2) ** 2
+    common = float(np.clip(share @ moments.variance, (span / 30) ** 2, (span / 2) ** 2))
+    away = moments.variance - common
+    reach = mean - moments.origin
+    doubt = step**4 * known[2] / counts**2 + 4 * reach**2 * noise
+    keep = np.maximum(0.0, 1 - doubt / np.maximum(away**2, 1e-300))
+    return mean, np.clip(common + keep * away, common / 4, 4 * common)
 
 
 def _pooled(moments: Moments) -> float:

@@ -231,7 +231,11 @@ class Guarantee:
     def __str__(self) -> str:
         """The promise in plain words."""
         if math.isinf(self.epsilon):
-            lines = ["No privacy: this was computed from raw data and may reveal anyone in it."]
+            lines = [
+                "No privacy: this was computed from raw data and may reveal anyone in it."
+                if self.trust in ("none", "central")
+                else f"No finite epsilon ({self.trust}): what was sent may prove what is true."
+            ]
         else:
             change = _RELATION[self.neighbours].format(unit=self.unit)
             lines = [

@@ -21,6 +21,8 @@ COMMANDS = {
     "schema": ("schema", "Infer, check and show the public description of a table."),
     "train": ("train", "Train a classifier under a promise to everyone in a table."),
     "local": ("local", "Collect from people who trust nobody: plan, report, tally, train."),
+    "survey": ("survey", "Ask by randomized response: questionnaire, sheets, tally, train."),
+    "federated": ("federated", "Train across data owners who hand no table over."),
     "predict": ("predict", "Predict the classes of a table's rows."),
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),

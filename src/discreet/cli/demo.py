@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 EPSILON = 1.0
-"""Per person and total, in every private row."""
+"""Per person and total, in every private row but the survey's, which shows its own."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,27 @@ def local(stage: Stage) -> Row:
     )
 
 
+def survey(stage: Stage) -> Row:
+    """Nobody is trusted, and people are asked by randomized response: true answers or a decoy."""
+    from discreet.estimators import SurveyNB
+
+    names = [*stage.schema.names, stage.schema.target]
+    nb = SurveyNB(0.5, groups=[names], bins=4, schema=stage.schema, random_state=stage.seed)
+    row = _fitted(stage, nb, ("survey", "nobody", "SurveyNB θ=0.5"))
+    return replace(row, epsilon=math.ceil(100 * nb.guarantee_.epsilon) / 100)
+
+
+def federated(stage: Stage) -> Row:
+    """Three banks are each trusted with their own customers; nobody sees another's table."""
+    from discreet.estimators import FederatedNB
+
+    return _fitted(
+        stage,
+        FederatedNB(EPSILON, providers=3, schema=stage.schema, random_state=stage.seed),
+        ("federated", "each its own", "FederatedNB"),
+    )
+
+
 def central(stage: Stage) -> Row:
     """A curator is trusted with the table, the world only with what is released."""
     from discreet.estimators import CentralNB
@@ -154,7 +175,15 @@ def best_possible(stage: Stage) -> Row:
     return Row("(the truth)", "-", None, best, (best - error, best + error), "best possible")
 
 
-ROWS: list[Callable[[Stage], Row]] = [constant, local, central, non_private, best_possible]
+ROWS: list[Callable[[Stage], Row]] = [
+    constant,
+    local,
+    survey,
+    federated,
+    central,
+    non_private,
+    best_possible,
+]
 """The lines of the table, from top to bottom; a trust model is one more function here."""
 
 

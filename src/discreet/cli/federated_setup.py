@@ -1,0 +1,169 @@
+"""``discreet federated identity`` and ``manifest``: who takes part, and in what."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet.cli.files import about, folder, read_schema, write
+from discreet.cli.output import console, example, json_option, print_json
+from discreet.documents import read_text
+from discreet.errors import FormatError, SchemaError
+
+__all__ = ["identity", "manifest"]
+
+
+@click.command(epilog=example("discreet federated identity hospital-a --folder keys"))
+@click.argument("name")
+@click.option("--folder", "place", default=".", show_default=True, help="Where to write.")
+@click.option(
+    "--paillier",
+    is_flag=True,
+    help="Also a Paillier key: for the receiver (or the collector in mode probabilities) where "
+    "aggregation is paillier, and for the label provider.",
+)
+@click.option("--bits", type=click.IntRange(2048), default=3072, show_default=True)
+@json_option
+def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) -> None:
+    """Make the keys of the party NAME.
+
+    NAME.identity.json stays with its owner; NAME.card.json is for the others, who compare its
+    fingerprint with the owner over another line.
+    """
+    from discreet.federated.identity import Identity
+
+    made, where = Identity.generate(name), folder(place)
+    files = {"identity": _secret(where / f"{name}.identity.json", made.to_json())}
+    files["card"] = _public(where / f"{name}.card.json", made.card.to_json())
+    if paillier:
+        from discreet.federated.paillier import generate
+
+        key = generate(bits)
+        files["key"] = _secret(where / f"{name}.paillier.json", key.to_json())
+        public = key.public.to_json()
+        files["public key"] = _public(where / f"{name}.paillier.public.json", public)
+    if as_json:
+        print_json({"name": name, "fingerprint": made.card.fingerprint, "files": files})
+        return
+    printer = console()
+    for what, path in files.items():
+        printer.print(f"{what:<11} {path}", soft_wrap=True)
+    printer.print(f"fingerprint {made.card.fingerprint}", soft_wrap=True)
+
+
+def _public(path: Path, text: str) -> str:
+    write(path, text)
+    return str(path)
+
+
+def _secret(path: Path, text: str) -> str:
+    """A file that nobody else may read, and that replaces none."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise FormatError(f"{path}: exists; keys are not replaced, choose another name") from None
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    return str(path)
+
+
+@click.command(
+    epilog=example(
+        "discreet federated manifest s.json --provider a.card.json --provider b.card.json \\",
+        "    --collector c.card.json --receiver r.card.json --epsilon 1 -o manifest.json",
+        "discreet federated manifest s.json --provider a.card.json --provider b.card.json \\",
+        "    --collector c.card.json --receiver r.card.json --label l.card.json \\",
+        "    --columns a=age,sex --columns b=income --rows 1000 \\",
+        "    --key l.paillier.public.json --epsilon 1 -o manifest.json",
+    )
+)
+@click.argument("schema")
+@click.option("--provider", "providers", multiple=True, required=True, help="A card; repeat it.")
+@click.option("--collector", required=True, help="The collector's card.")
+@click.option("--receiver", required=True, help="The receiver's card.")
+@click.option("--label", help="The label provider's card; makes the round vertical.")
+@click.option("--columns", multiple=True, help="NAME=feature,feature: who holds what; vertical.")
+@click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
+@click.option("--epsilon", type=float, required=True, help="Per person and in total.")
+@click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
+@click.option("--key", help="A Paillier public key; without it, horizontal rounds use masks.")
+@click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--bins", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
+@click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
+@click.option("-o", "--output", required=True, help="The manifest file to write.")
+def manifest(
+    schema: str,
+    providers: tuple[str, ...],
+    collector: str,
+    receiver: str,
+    label: str | None,
+    columns: tuple[str, ...],
+    rows: int | None,
+    epsilon: float,
+    mode: Any,
+    key: str | None,
+    tolerated: int,
+    bins: int,
+    moments: tuple[str, ...],
+    number: int,
+    deadline: float | None,
+    output: str,
+) -> None:
+    """Write what the parties of a round agree on; each of them signs it when it takes part."""
+    from discreet.federated.layout import wanted_of
+    from discreet.federated.manifest import Manifest
+
+    public = read_schema(schema)
+    until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
+    held = dict(_held(one) for one in columns)
+    made = Manifest(
+        public,
+        wanted_of(public, bins, moments),
+        epsilon,
+        tuple(_card(path) for path in providers),
+        _card(collector),
+        _card(receiver),
+        label=None if label is None else _card(label),
+        columns=held,
+        rows=rows,
+        partition="horizontal" if label is None else "vertical",
+        mode=mode,
+        aggregation="masks" if key is None else "paillier",
+        tolerated=tolerated,
+        round=number,
+        paillier=None if key is None else _key(key),
+        deadline="" if deadline is None else until.isoformat(timespec="seconds"),
+    )
+    write(output, made.to_json())
+    printer = console()
+    printer.print(str(made.guarantee), soft_wrap=True)
+    printer.print(f"manifest {made.hash.hex()}", soft_wrap=True)
+
+
+def _card(path: str) -> Any:
+    from discreet.federated.identity import Card
+
+    with about(path):
+        return Card.from_json(read_text(path))
+
+
+def _key(path: str) -> Any:
+    from discreet.federated.paillier import PublicKey
+
+    with about(path):
+        return PublicKey.from_json(read_text(path))
+
+
+def _held(text: str) -> tuple[str, tuple[str, ...]]:
+    name, found, features = text.partition("=")
+    if not found:
+        raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
+    return name, tuple(features.split(","))

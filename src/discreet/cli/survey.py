@@ -1,0 +1,65 @@
+"""``discreet survey``: randomized-response questionnaires; each step a file.
+
+The commands live in modules of their own, imported when they are run; a further one is a line in
+``STEPS``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from discreet.cli.output import example
+
+__all__ = ["survey"]
+
+STEPS = {
+    "new": ("survey_design", "Write a commented example questionnaire."),
+    "check": ("survey_design", "Explain what a questionnaire asks and promises."),
+    "privacy": ("survey_privacy", "Measure how private its answers are."),
+    "form": ("survey_design", "Write a form to print, for drawing by hand."),
+    "answer": ("survey_sheets", "One person's device: turn answers into a randomized sheet."),
+    "randomize": ("survey_sheets", "Simulate many devices on a table of true answers."),
+    "tally": ("survey_sheets", "Add up sheets."),
+    "estimate": ("survey_train", "How many people a logical expression holds for."),
+    "train": ("survey_train", "Turn a tally into a model."),
+    "test": ("survey_train", "A model's accuracy on people whose sheets are randomized."),
+}
+"""Name to module and one line of help, in the order of a survey."""
+
+
+class Steps(click.Group):
+    """The group of all steps; it knows their names without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the steps."""
+        return list(STEPS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one step."""
+        if cmd_name not in STEPS:
+            return None
+        module: Any = import_module(f"discreet.cli.{STEPS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the steps from the table above."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in STEPS.items()])
+
+
+@click.command(
+    cls=Steps,
+    epilog=example(
+        "discreet survey new -o questionnaire.yaml",
+        "discreet survey privacy questionnaire.yaml",
+        "discreet survey answer questionnaire.yaml me.json --store kept > sheet.json",
+        "discreet survey tally questionnaire.yaml sheets.jsonl -o tally.json",
+        "discreet survey train tally.json -o model.json",
+    ),
+)
+def survey() -> None:
+    """Randomized-response surveys: chance decides whether people's true answers are sent."""

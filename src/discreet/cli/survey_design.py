@@ -1,0 +1,146 @@
+"""``discreet survey new``, ``check`` and ``form``: write a questionnaire and see what it means."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import about, write
+from discreet.cli.output import console, example, json_option, print_json, table
+from discreet.errors import FormatError
+
+if TYPE_CHECKING:
+    from discreet.survey.questionnaire import Questionnaire
+
+__all__ = ["check", "epsilon_text", "form", "new", "promise_body", "read_questionnaire"]
+
+
+def read_questionnaire(path: str) -> Questionnaire:
+    """Read a questionnaire file, JSON or YAML."""
+    from discreet.survey.questionnaire import Questionnaire
+
+    with about(path):
+        return Questionnaire.read(path)
+
+
+def promise_body(guarantee: Any) -> dict[str, Any]:
+    """A promise as plain values and as text."""
+    return {**guarantee.to_body(), "text": str(guarantee)}
+
+
+def epsilon_text(epsilon: float) -> str:
+    """An epsilon for people."""
+    return "none" if epsilon == float("inf") else f"{epsilon:.4g}"
+
+
+@click.command(
+    epilog=example(
+        "discreet survey new -o questionnaire.yaml",
+        "discreet survey check questionnaire.yaml",
+    )
+)
+@click.option("-o", "--output", help="The .yaml or .json file to write; standard output if none.")
+@json_option
+def new(output: str | None, as_json: bool) -> None:
+    """Write an example: six private questions in two groups, explained line by line.
+
+    Only YAML has comments; a .json file holds the same without them, and with the integers over
+    2^64 that a device draws with.
+    """
+    from discreet.survey.questionnaire import Questionnaire
+
+    text = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
+    if output is None:
+        if as_json:
+            raise click.UsageError("--json prints a summary; name the file with --output.")
+        click.echo(text, nl=False)
+        return
+    made = Questionnaire.from_yaml(text)
+    kind = output.lower().rpartition(".")[2]
+    if kind not in ("yaml", "yml", "json"):
+        raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; name it so")
+    write(output, made.to_json() if kind == "json" else text)
+    if as_json:
+        print_json({"output": output, "digest": made.digest})
+    else:
+        click.echo(f"{output}: edit it, then run: discreet survey check {output}", err=True)
+
+
+@click.command(epilog=example("discreet survey check questionnaire.yaml"))
+@click.argument("path", metavar="QUESTIONNAIRE")
+@click.option("-o", "--output", help="Also write it as JSON, with the integers devices draw with.")
+@json_option
+def check(path: str, output: str | None, as_json: bool) -> None:
+    """Read a QUESTIONNAIRE, explain it or say what is wrong with it."""
+    survey = read_questionnaire(path)
+    if output is not None:
+        write(output, survey.to_json())
+    if as_json:
+        print_json({"output": output, **_body(survey)})
+        return
+    printer = console()
+    shown = table("", "group", "questions", "model", ">theta", ">combinations", ">epsilon")
+    for number, (group, channel) in enumerate(zip(survey.groups, survey.channels, strict=True)):
+        theta, epsilon = float(channel.theta_exact), epsilon_text(survey.epsilons[number])
+        combined = f"{_combinations(channel):,}"
+        words = (str(number + 1), group.name, group.model, f"{theta:.4g}", combined, epsilon)
+        shown.add_row(*words)
+    printer.print(shown)
+    whose = {"device": "drawn by the device", "own": "the respondents' own"}[survey.personal]
+    printer.print(f"target {survey.schema.target}; personal answers are {whose}\n")
+    printer.print(str(survey.guarantee))
+    printer.print(f"\n{survey.sentence}", soft_wrap=True)
+    printer.print(f"{output or path}: {survey.digest}", soft_wrap=True)
+
+
+def _combinations(channel: Any) -> int:
+    from math import prod
+
+    return prod(channel.sizes)
+
+
+def _body(survey: Questionnaire) -> dict[str, Any]:
+    parts = zip(survey.groups, survey.channels, survey.epsilons, strict=True)
+    return {
+        "digest": survey.digest,
+        "target": survey.schema.target,
+        "questions": {name: list(survey.cells[name].labels) for name in survey.names},
+        "personal": survey.personal,
+        "device": survey.device,
+        "groups": [
+            {
+                **group.to_body(),
+                "theta": float(channel.theta_exact),
+                "epsilon": epsilon,
+            }
+            for group, channel, epsilon in parts
+        ],
+        "guarantee": promise_body(survey.guarantee),
+        "sentence": survey.sentence,
+    }
+
+
+@click.command(epilog=example("discreet survey form questionnaire.yaml -o form.html"))
+@click.argument("path", metavar="QUESTIONNAIRE")
+@click.option("-o", "--output", required=True, help="The .html file to write.")
+@json_option
+def form(path: str, output: str, as_json: bool) -> None:
+    """Write a page to print for respondents who draw by hand, with dice or cards.
+
+    The questionnaire must say device: hand or either. What respondents ticked is entered with
+    "discreet survey answer --by-hand".
+    """
+    from discreet.survey.form import form_of
+
+    survey = read_questionnaire(path)
+    if survey.device == "software":
+        raise FormatError(f"{path}: is drawn by software; write device: either to allow dice")
+    with about(path):
+        page = form_of(survey)
+    write(output, page)
+    if as_json:
+        print_json({"output": output, "digest": survey.digest})
+    else:
+        click.echo(f"{output}: print it, one a person", err=True)

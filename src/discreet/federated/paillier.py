@@ -1,0 +1,303 @@
+"""Paillier encryption: whoever has only the public key can add, only the key's owner can read.
+
+    encrypt   c = (1 + N m) h^a mod N^2       h = (-x^2)^N, a short  (Damgard, Jurik, Nielsen 2010)
+    add       c c' mod N^2                    reads as m + m' mod N
+    decrypt   L(c^(p-1) mod p^2) / L(g^(p-1)) mod p, the same mod q, and both together
+
+Every encrypting party draws its own x, so it need not believe anyone's. A short exponent hides m
+from everyone without the key; hiding *which* ciphertexts were multiplied from the key's owner
+needs :meth:`PublicKey.refresh`, whose randomness is uniform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from discreet.documents import Body, dump, load
+from discreet.errors import FormatError, MissingDependencyError, PrivacyError
+from discreet.federated.refusals import ProtocolError
+
+try:
+    import gmpy2
+except ImportError:  # pragma: no cover - the extra is missing
+    raise MissingDependencyError("gmpy2", "federated") from None
+
+__all__ = ["DEFAULT_BITS", "LEAST_BITS", "Encryptor", "PrivateKey", "PublicKey", "generate"]
+
+DEFAULT_BITS = 3072
+LEAST_BITS = 2048
+VERSION = 1
+PRIME_ROUNDS = 40
+
+
+def _check_bits(bits: int, allow_small: bool) -> None:
+    if bits < LEAST_BITS and not allow_small:
+        raise PrivacyError(
+            f"a Paillier key of {bits} bits can be broken; use at least {LEAST_BITS}, "
+            f"{DEFAULT_BITS} is the default"
+        )
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """The modulus N, and all that can be done with it alone.
+
+    Parameters
+    ----------
+    n : int
+    allow_small : bool, default False
+        Accept a key below 2048 bits: for tests only.
+    """
+
+    n: int
+    allow_small: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n < 15 or self.n % 2 == 0 or gmpy2.is_prime(self.n):
+            raise PrivacyError("this number is no Paillier modulus: it must be odd and composite")
+        _check_bits(self.bits, self.allow_small)
+
+    @cached_property
+    def bits(self) -> int:
+        """Length of N in bits."""
+        return int(self.n).bit_length()
+
+    @cached_property
+    def modulus(self) -> Any:
+        """N^2."""
+        return gmpy2.mpz(self.n) ** 2
+
+    @property
+    def width(self) -> int:
+        """Bytes of a ciphertext on the wire."""
+        return -(-2 * self.bits // 8)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of N, to be compared by people."""
+        return hashlib.sha256(int(self.n).to_bytes(-(-self.bits // 8), "big")).hexdigest()
+
+    def to_json(self) -> str:
+        """Write the key as a file to hand out."""
+        return dump("paillier-public-key", VERSION, {"n": hex(self.n)})
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, allow_small: bool = False) -> PublicKey:
+        """Read what :meth:`to_json` wrote."""
+        body = load(text, "paillier-public-key", VERSION, _PublicBody)
+        return cls(_whole(body.n), allow_small)
+
+    def embed(self, plain: int) -> Any:
+        """(1 + N)^plain: a ciphertext without any randomness."""
+        return (1 + self.n * (gmpy2.mpz(plain) % self.n)) % self.modulus
+
+    def check(self, ciphertext: Any) -> Any:
+        """A ciphertext that others sent: in range and invertible, or refused."""
+        if isinstance(ciphertext, bool) or not isinstance(ciphertext, (int, type(self.modulus))):
+            raise ProtocolError("malformed", f"a ciphertext is a number, not {ciphertext!r}")
+        if not 0 < ciphertext < self.modulus:
+            raise ProtocolError("out-of-range", "a ciphertext lies outside 1 … N^2 - 1")
+        if gmpy2.gcd(ciphertext, self.n) != 1:
+            raise ProtocolError("not-invertible", "a ciphertext has a factor in common with N")
+        return gmpy2.mpz(ciphertext)
+
+    def add(self, ciphertexts: Iterable[Any]) -> Any:
+        """The ciphertext of the sum."""
+        product = gmpy2.mpz(1)
+        for one in ciphertexts:
+            product = product * one % self.modulus
+        return product
+
+    def scale(self, ciphertext: Any, factor: int) -> Any:
+        """The ciphertext of ``factor`` times the content; the factor may be negative."""
+        return gmpy2.powmod(ciphertext, factor, self.modulus)
+
+    def refresh(self, ciphertext: Any) -> Any:
+        """The same content under uniform randomness: times r^N, r uniform in Z*_N.
+
+        A short or even a long power of one base stays inside that base's subgroup, and the key's
+        owner could see in which coset the product lay; r^N leaves no such trace.
+        """
+        unit = _unit(self.n)
+        return ciphertext * gmpy2.powmod(unit, self.n, self.modulus) % self.modulus
+
+    def to_bytes(self, ciphertexts: Sequence[Any]) -> bytes:
+        """Ciphertexts one after the other, each of the same length."""
+        return b"".join(int(one).to_bytes(self.width, "big") for one in ciphertexts)
+
+    def from_bytes(self, data: bytes, count: int) -> list[Any]:
+        """Read and check what :meth:`to_bytes` wrote."""
+        if len(data) != count * self.width:
+            raise ProtocolError(
+                "wrong-length",
+                f"{count} ciphertexts have {count * self.width} bytes, these are {len(data)}",
+            )
+        parts = (data[i : i + self.width] for i in range(0, len(data), self.width))
+        return [self.check(int.from_bytes(part, "big")) for part in parts]
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateKey:
+    """The two primes. Whoever has them reads everything that was encrypted for their owner."""
+
+    p: int
+    q: int
+    allow_small: bool = False
+
+    def __post_init__(self) -> None:
+        if self.p == self.q or not all(gmpy2.is_prime(f, PRIME_ROUNDS) for f in (self.p, self.q)):
+            raise PrivacyError("a Paillier key is made of two different primes")
+        if gmpy2.gcd(self.p * self.q, (self.p - 1) * (self.q - 1)) != 1:
+            raise PrivacyError("these primes do not fit together; generate a new key")
+        _check_bits((self.p * self.q).bit_length(), self.allow_small)
+
+    def __repr__(self) -> str:
+        return f"PrivateKey({self.public.bits} bits, {self.public.fingerprint[:16]})"
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """The key that others may have."""
+        return PublicKey(self.p * self.q, self.allow_small)
+
+    @cached_property
+    def _constants(self) -> tuple[Any, ...]:
+        p, q = gmpy2.mpz(self.p), gmpy2.mpz(self.q)
+        # L(g^(p-1) mod p^2) for g = 1 + N is (p-1) q mod p
+        by_p = gmpy2.invert((p - 1) * q % p, p)
+        by_q = gmpy2.invert((q - 1) * p % q, q)
+        return p, q, p * p, q * q, by_p, by_q, gmpy2.invert(p, q)
+
+    def decrypt(self, ciphertext: Any) -> int:
+        """The content, from 0 to N - 1.
+
+        A random summand is added first and taken away at the end, so that whoever sent the
+        ciphertext does not know which numbers are exponentiated, and learns nothing from the time.
+        """
+        p, q, pp, qq, by_p, by_q, p_inverse = self._constants
+        summand = secrets.randbelow(self.public.n)
+        hidden = self.public.check(ciphertext) * self.public.embed(summand)
+        low = (gmpy2.powmod(hidden % pp, p - 1, pp) - 1) // p * by_p % p
+        high = (gmpy2.powmod(hidden % qq, q - 1, qq) - 1) // q * by_q % q
+        return int((low + p * ((high - low) * p_inverse % q) - summand) % self.public.n)
+
+    def to_json(self) -> str:
+        """Write the key; guard such a file."""
+        return dump("paillier-key", VERSION, {"p": hex(self.p), "q": hex(self.q)})
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, allow_small: bool = False) -> PrivateKey:
+        """Read what :meth:`to_json` wrote."""
+        body = load(text, "paillier-key", VERSION, _KeyBody)
+        return cls(_whole(body.p), _whole(body.q), allow_small)
+
+
+class _KeyBody(Body):
+    p: str
+    q: str
+
+
+class _PublicBody(Body):
+    n: str
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise FormatError("the numbers of this Paillier key are not hexadecimal") from None
+
+
+class Encryptor:
+    """Encrypts for one key, with a fixed-base table of an h of its own.
+
+    Parameters
+    ----------
+    key : PublicKey
+    expected : int
+        About how many encryptions to prepare for: more make a larger table worth its time.
+    secret : PrivateKey, optional
+        The key's owner encrypts faster: modulo p^2 and q^2, put together at the end.
+    """
+
+    def __init__(
+        self, key: PublicKey, expected: int = 64, secret: PrivateKey | None = None
+    ) -> None:
+        self.key = key
+        self.bits = 320 if key.bits <= 1024 else 448 if key.bits <= 2048 else 512
+        costs = {
+            width: -(-self.bits // width) * ((1 << width) - 1 + expected) for width in range(1, 9)
+        }
+        self.window = min(costs, key=lambda width: costs[width])
+        self.moduli = [key.modulus]
+        if secret is not None:
+            self.moduli = [gmpy2.mpz(secret.p) ** 2, gmpy2.mpz(secret.q) ** 2]
+            self._inverse = gmpy2.invert(*self.moduli)
+        x = _unit(key.n)
+        self.tables = [self._table(-x * x % key.n, modulus) for modulus in self.moduli]
+
+    def _table(self, unit: Any, modulus: Any) -> list[list[Any]]:
+        """Powers of h = unit^N: row i holds those of h^(2^(window i))."""
+        table, base = [], gmpy2.powmod(unit, self.key.n, modulus)
+        for _ in range(-(-self.bits // self.window)):
+            row = [gmpy2.mpz(1)]
+            for _ in range((1 << self.window) - 1):
+                row.append(row[-1] * base % modulus)
+            table.append(row)
+            base = row[-1] * base % modulus
+        return table
+
+    def encrypt(self, plain: int) -> Any:
+        """A fresh ciphertext of ``plain`` mod N."""
+        exponent, mask = secrets.randbits(self.bits), (1 << self.window) - 1
+        digits = [exponent >> shift & mask for shift in range(0, self.bits, self.window)]
+        ciphertext, parts = self.key.embed(plain), []
+        for modulus, table in zip(self.moduli, self.tables, strict=True):
+            part = ciphertext % modulus
+            for row, digit in zip(table, digits, strict=True):
+                part = part * row[digit] % modulus
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
+        low, high = parts
+        return low + self.moduli[0] * ((high - low) * self._inverse % self.moduli[1])
+
+
+def generate(bits: int = DEFAULT_BITS, *, allow_small: bool = False) -> PrivateKey:
+    """Make a key from the operating system's randomness.
+
+    Parameters
+    ----------
+    bits : int, default 3072
+        At least 2048.
+    allow_small : bool, default False
+        For tests only.
+    """
+    _check_bits(bits, allow_small)
+    if bits % 2 or bits < 64:
+        raise PrivacyError(f"a Paillier key of {bits} bits cannot be made; use an even number")
+    while True:
+        p, q = _prime(bits // 2), _prime(bits // 2)
+        # far apart, so that nobody finds them near the root of N; (p-1, q-1) share only the 2
+        if abs(p - q).bit_length() >= bits // 2 - 20 and gmpy2.gcd(p - 1, q - 1) == 2:
+            return PrivateKey(p, q, allow_small)
+
+
+def _prime(bits: int) -> int:
+    """A random prime, 3 mod 4, whose two highest bits are set."""
+    while True:
+        candidate = secrets.randbits(bits) | 3 << (bits - 2) | 3
+        if gmpy2.is_prime(candidate, PRIME_ROUNDS):
+            return candidate
+
+
+def _unit(n: int) -> Any:
+    """A uniform element of Z*_N."""
+    while True:
+        unit = gmpy2.mpz(secrets.randbelow(n))
+        if gmpy2.gcd(unit, n) == 1:
+            return unit

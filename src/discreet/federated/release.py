@@ -1,0 +1,96 @@
+"""From noised totals to what is released: statistics and a model, or probabilities alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.documents import Body, dump, load
+from discreet.federated.promise import inconsistent
+
+if TYPE_CHECKING:
+    from discreet.federated.manifest import Manifest
+    from discreet.model import NaiveBayesModel
+    from discreet.statistics import Statistics
+
+__all__ = ["Release", "rounded"]
+
+VERSION = 1
+GRID = 2.0**-16
+"""Log-probabilities are released as multiples of this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What came out of a round.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    inconsistent : tuple of str
+        Features whose totals contradict the others': someone may not have been honest.
+    statistics : Statistics or None
+        The noised totals, for whoever opened them.
+    """
+
+    model: NaiveBayesModel
+    inconsistent: tuple[str, ...] = ()
+    statistics: Statistics | None = None
+
+    @classmethod
+    def of(cls, manifest: Manifest, vector: NDArray[np.int64]) -> Release:
+        """Turn the noised totals of a round into a model."""
+        from discreet.estimation import Postprocess, estimate
+
+        variances = {block: noise.variance for block, noise in manifest.noises.items()}
+        found = manifest.layout.statistics(vector, variances)
+        statistics = replace(found, guarantee=manifest.guarantee)
+        # with one class there is no evidence to shrink
+        how: Postprocess | None = "norm-sub" if len(found.totals) < 2 and not found.exact else None
+        return cls(estimate(statistics, how), inconsistent(manifest, vector), statistics)
+
+    def to_probabilities(self) -> bytes:
+        """The model alone, rounded: what a receiver gets in mode ``probabilities``."""
+        body = {"model": rounded(self.model).to_json(), "inconsistent": list(self.inconsistent)}
+        return dump("release", VERSION, body, indent=None).encode()
+
+    @classmethod
+    def from_probabilities(cls, data: bytes) -> Release:
+        """Read what :meth:`to_probabilities` wrote."""
+        from discreet.model import NaiveBayesModel
+
+        body = load(data, "release", VERSION, _ReleaseBody)
+        return cls(NaiveBayesModel.from_json(body.model), tuple(body.inconsistent))
+
+
+class _ReleaseBody(Body):
+    model: str
+    inconsistent: list[str]
+
+
+def rounded(model: NaiveBayesModel) -> NaiveBayesModel:
+    """The model on a public grid: log-probabilities rounded down, densities to 16 bits."""
+    from discreet.model import CellFactor
+
+    factors: list[Any] = []
+    for factor in model.factors:
+        if isinstance(factor, CellFactor):
+            factors.append(replace(factor, log_probability=_down(factor.log_probability)))
+            continue
+        span = factor.feature.upper - factor.feature.lower
+        mean = factor.feature.lower + span * _near((factor.mean - factor.feature.lower) / span)
+        missing = None if factor.missing is None else _near(factor.missing)
+        variance = np.exp(_near(np.log(factor.variance)))
+        factors.append(replace(factor, mean=mean, variance=variance, missing=missing))
+    return replace(model, log_prior=_down(model.log_prior), factors=factors)
+
+
+def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.floor(numbers / GRID) * GRID)
+
+
+def _near(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.round(numbers / GRID) * GRID)

@@ -1,0 +1,243 @@
+"""How a questionnaire is written down: versioned JSON, and the same in YAML."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.documents import Body, load
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.mechanisms.laws import LARGEST_TOTAL, rational
+from discreet.schema import Categorical, Feature, Numeric, Schema, Value
+from discreet.survey.group import GroupBody
+
+if TYPE_CHECKING:
+    from discreet.survey.questionnaire import PersonalLaw, Questionnaire
+
+__all__ = ["body_of", "json_of_yaml", "questionnaire_of"]
+
+LARGEST = 1 << 20
+"""Characters in a hand-written YAML file."""
+
+Weight = int | float | str
+OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
+
+
+class _PersonalBody(Body):
+    wording: str = ""
+    law: list[Weight] | None = None
+
+
+class _QuestionBody(Body):
+    name: str
+    wording: str = ""
+    answers: list[Value] | None = None
+    lower: float | None = None
+    upper: float | None = None
+    integer: bool = False
+    cuts: list[float] | None = None
+    optional: bool = False
+    personal: _PersonalBody = _PersonalBody()
+
+    def feature(self) -> Feature:
+        if self.answers is not None:
+            if self.lower is not None or self.upper is not None or self.cuts is not None:
+                raise SchemaError(f"{self.name}: has answers and bounds; a number has cuts instead")
+            return Categorical(self.name, self.answers, self.optional)
+        if self.lower is None or self.upper is None or self.cuts is None:
+            raise SchemaError(
+                f"{self.name}: list its answers, or for a number write lower, upper and cuts"
+            )
+        return Numeric(self.name, self.lower, self.upper, self.integer, self.optional)
+
+
+class _JointBody(Body):
+    questions: list[str]
+    law: list[Any]
+
+
+class _Body(Body):
+    title: str = ""
+    introduction: str = ""
+    notes: list[str] = []
+    target: str
+    personal: str = "device"
+    device: str = "software"
+    questions: list[_QuestionBody]
+    joint: list[_JointBody] = []
+    groups: list[GroupBody]
+    missing: Any = "skip"
+    outliers: Any = "error"
+    unseen: Any = "error"
+    missing_tokens: list[str] = []
+    inferred: bool = False
+    channels: list[dict[str, Any]] | None = None
+
+
+def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
+    """Plain values of a questionnaire, in the one way its digest is taken of."""
+    schema = questionnaire.schema
+    single = {law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1}
+    return {
+        "title": questionnaire.title,
+        "introduction": questionnaire.introduction,
+        "notes": list(questionnaire.notes),
+        "target": schema.target,
+        "personal": questionnaire.personal,
+        "device": questionnaire.device,
+        "questions": [_question(questionnaire, name, single) for name in questionnaire.names],
+        "joint": [
+            {"questions": list(law.questions), "law": list(law.weights)}
+            for law in questionnaire.laws
+            if len(law.questions) > 1
+        ],
+        "groups": [group.to_body() for group in questionnaire.groups],
+        **{name: getattr(schema, name) for name in OPTIONS[:3]},
+        "missing_tokens": list(schema.missing_tokens),
+        "inferred": schema.inferred,
+        "channels": [
+            {"model": channel.name, **channel.parameters()} for channel in questionnaire.channels
+        ],
+    }
+
+
+def _question(
+    questionnaire: Questionnaire, name: str, laws: dict[str, PersonalLaw]
+) -> dict[str, Any]:
+    feature = questionnaire.cells[name].feature
+    wording = questionnaire.wording.get(name)
+    body: dict[str, Any] = {"name": name, "wording": wording.private if wording else ""}
+    if isinstance(feature, Categorical):
+        body["answers"] = list(feature.values)
+    else:
+        body |= {"lower": feature.lower, "upper": feature.upper, "integer": feature.integer}
+        body["cuts"] = list(questionnaire.cuts[name])
+    body["optional"] = feature.optional
+    law = list(laws[name].weights) if name in laws else None
+    body["personal"] = {"wording": wording.personal if wording else "", "law": law}
+    return body
+
+
+def questionnaire_of(text: str | bytes) -> Questionnaire:
+    """Read a questionnaire and explain what is wrong with it."""
+    from discreet.survey.questionnaire import VERSION
+
+    body = load(text, "questionnaire", VERSION, _Body, sealed=False)
+    made = _made(body)
+    stated = body.channels
+    actual = [{"model": channel.name, **channel.parameters()} for channel in made.channels]
+    if stated is not None and stated != actual:
+        raise PrivacyError(
+            "the channels of this questionnaire are not those of its theta and laws; a device "
+            "would randomize otherwise than promised. Remove 'channels' and check again"
+        )
+    return made
+
+
+def _made(body: _Body) -> Questionnaire:
+    from discreet.survey.questionnaire import PersonalLaw, Questionnaire, Wording
+
+    names = [question.name for question in body.questions]
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaError(f"two questions are named {name!r}; rename one")
+    target = [question for question in body.questions if question.name == body.target]
+    if not target:
+        raise SchemaError(
+            f"target is {body.target!r}, which is none of the questions: {', '.join(names)}"
+        )
+    if target[0].answers is None or target[0].optional:
+        raise SchemaError(f"{body.target}: the target needs a list of answers and is not optional")
+    others = [question for question in body.questions if question.name != body.target]
+    schema = Schema(
+        [question.feature() for question in others],
+        body.target,
+        target[0].answers,
+        **{name: getattr(body, name) for name in OPTIONS},
+    )
+    laws = [
+        PersonalLaw((question.name,), weights_of(question.name, question.personal.law))
+        for question in body.questions
+        if question.personal.law is not None
+    ]
+    laws += [
+        PersonalLaw(tuple(one.questions), weights_of(" + ".join(one.questions), _flat(one.law)))
+        for one in body.joint
+    ]
+    return Questionnaire(
+        schema,
+        [group.group() for group in body.groups],
+        laws,
+        {q.name: tuple(q.cuts) for q in body.questions if q.cuts is not None},
+        body.personal,  # type: ignore[arg-type]
+        body.device,  # type: ignore[arg-type]
+        {q.name: Wording(q.wording, q.personal.wording) for q in body.questions},
+        body.title,
+        body.introduction,
+        body.notes,
+    )
+
+
+def _flat(law: Sequence[Any]) -> list[Any]:
+    return [w for part in law for w in (_flat(part) if isinstance(part, list) else [part])]
+
+
+def weights_of(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
+    """Weights or probabilities as whole numbers without a common divisor."""
+    numbers = [rational(f"{title}: a weight of its personal law", weight) for weight in law]
+    if not numbers or min(numbers) < 0 or sum(numbers) == 0:
+        raise SchemaError(f"{title}: its personal law needs weights of 0 or more, not all zero")
+    fractional = any(number.denominator > 1 for number in numbers)
+    if fractional and sum(numbers) != 1:
+        raise SchemaError(
+            f"{title}: the probabilities of its personal law add up to {float(sum(numbers)):g}, "
+            "not 1; correct them, or write whole-number weights such as [1, 2]"
+        )
+    common = math.lcm(*(number.denominator for number in numbers))
+    whole = [int(number * common) for number in numbers]
+    divisor = math.gcd(*whole)
+    if sum(whole) // divisor >= LARGEST_TOTAL:
+        raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
+    return tuple(number // divisor for number in whole)
+
+
+def json_of_yaml(text: str) -> str:
+    """YAML to JSON; words stay words, references and dates are not understood."""
+    import yaml
+
+    if len(text) > LARGEST:
+        raise FormatError(f"this YAML has {len(text)} characters, the limit is {LARGEST}")
+
+    class Plain(yaml.SafeLoader):  # type: ignore[misc]
+        """Without what YAML 1.1 makes of yes, no, on, off, dates and references."""
+
+        yaml_implicit_resolvers = {
+            first: [(tag, regexp) for tag, regexp in some if tag.rpartition(":")[2] in KEPT]
+            for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("references (*name) are not understood here")
+            return super().compose_node(parent, index)
+
+    try:
+        whole = yaml.load(text, Plain)
+        return json.dumps(_words(whole), allow_nan=False)
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(f"this is not a questionnaire in YAML: {reason}") from None
+
+
+KEPT = ("int", "float", "null", "merge")
+
+
+def _words(value: Any) -> Any:
+    """The words true and false, which are no answers' names but mean what they say."""
+    if isinstance(value, dict):
+        return {str(key): _words(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_words(item) for item in value]
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,141 @@
+"""A group of questions that are randomized together, and the ways to choose its theta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+from discreet.documents import Body
+from discreet.errors import PrivacyError, SchemaError
+from discreet.mechanisms.laws import Law, rational
+from discreet.mechanisms.response import Related, Response, Unrelated
+
+__all__ = ["Group", "GroupBody", "Model"]
+
+Model = Literal["unrelated", "related"]
+Number = int | float | str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Questions that are answered truthfully together or not at all.
+
+    Exactly one of ``theta``, ``epsilon`` and ``belief`` says how often the truth is sent.
+
+    Parameters
+    ----------
+    questions : tuple of str
+    theta : float or str, optional
+        Probability of the truth: above 0 and, in the related-question model, not 1/2.
+    epsilon : float, optional
+        The largest local-DP loss of the group; theta is the largest that keeps it.
+    belief : (prior, posterior), optional
+        No report may raise anyone's belief in any statement about these answers from the first
+        probability above the second; theta is the largest that keeps it.
+    model : {"unrelated", "related"}
+        What is sent instead of the truth: personal answers, or the complement (Warner).
+    """
+
+    questions: tuple[str, ...]
+    theta: Number | Fraction | None = None
+    epsilon: float | None = None
+    belief: tuple[Number, Number] | None = None
+    model: Model = "unrelated"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "questions", tuple(self.questions))
+        object.__setattr__(self, "theta", _plain(self.theta))
+        title = " + ".join(map(str, self.questions)) or "a group"
+        if not self.questions:
+            raise SchemaError("a group has no questions; list at least one name")
+        if self.model not in get_args(Model):
+            raise SchemaError(f"{title}: model is {self.model!r}; write unrelated or related")
+        given = [n for n in ("theta", "epsilon", "belief") if getattr(self, n) is not None]
+        if len(given) != 1:
+            raise PrivacyError(
+                f"{title}: say how often the truth is sent with exactly one of theta, epsilon and "
+                f"belief; this group has {' and '.join(given) or 'none'}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The questions, for tables."""
+        return " + ".join(self.questions)
+
+    def channel(self, sizes: Sequence[int], laws: Sequence[Law]) -> Response:
+        """The mechanism of this group for questions of these sizes."""
+        try:
+            made = self._channel(tuple(sizes), tuple(laws))
+            made.check_estimable()
+        except (SchemaError, PrivacyError, ValueError) as error:
+            raise type(error)(f"group {self.name}: {error}") from None
+        return made
+
+    def _channel(self, sizes: tuple[int, ...], laws: tuple[Law, ...]) -> Response:
+        if self.theta is not None:
+            if self.model == "related":
+                return Related(sizes, self.theta)
+            return Unrelated(sizes, self.theta, laws)
+        if self.epsilon is not None:
+            if self.model == "related":
+                return Related.of_epsilon(self.epsilon, sizes)
+            return Unrelated.of_epsilon(self.epsilon, sizes, laws)
+        ratio = odds_ratio(self.belief)
+        if self.model == "related":
+            return Related.of_ratio(ratio, sizes)
+        return Unrelated.of_ratio(ratio, sizes, laws)
+
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        body: dict[str, Any] = {"questions": list(self.questions), "model": self.model}
+        if self.theta is not None:
+            body["theta"] = self.theta
+        if self.epsilon is not None:
+            body["epsilon"] = self.epsilon
+        if self.belief is not None:
+            body["belief"] = {"prior": self.belief[0], "posterior": self.belief[1]}
+        return body
+
+
+def odds_ratio(belief: Any) -> Fraction:
+    """How much a report may multiply the odds, so that the prior stays below the posterior.
+
+    b/(1-b) = ratio * a/(1-a). The bound holds for every statement about the group, because the
+    likelihood ratio of two statements is at most the largest of any two full answers.
+    """
+    prior, posterior = (rational("belief", number) for number in belief)
+    if not 0 < prior < posterior < 1:
+        raise PrivacyError(
+            f"belief is {float(prior):g} before and {float(posterior):g} after; it must hold that "
+            "0 < prior < posterior < 1"
+        )
+    return posterior * (1 - prior) / (prior * (1 - posterior))
+
+
+def _plain(theta: Any) -> Number | None:
+    """Theta as JSON can hold it: a fraction as text, a numpy number as Python's."""
+    if isinstance(theta, Fraction):
+        return str(theta)
+    return theta.item() if hasattr(theta, "item") else theta  # type: ignore[no-any-return]
+
+
+class _BeliefBody(Body):
+    prior: Number
+    posterior: Number
+
+
+class GroupBody(Body):
+    """Shape of a group on disk."""
+
+    questions: list[str]
+    model: Model = "unrelated"
+    theta: Number | None = None
+    epsilon: float | None = None
+    belief: _BeliefBody | None = None
+
+    def group(self) -> Group:
+        """The group this shape stands for."""
+        belief = None if self.belief is None else (self.belief.prior, self.belief.posterior)
+        return Group(tuple(self.questions), self.theta, self.epsilon, belief, self.model)

@@ -1,0 +1,100 @@
+"""What a questionnaire promises its respondents, as a Guarantee and in one sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from discreet.mechanisms.oracle import ONE
+from discreet.mechanisms.response import Related
+from discreet.privacy import Charge, Guarantee
+
+if TYPE_CHECKING:
+    from discreet.survey.questionnaire import Questionnaire
+
+__all__ = ["promise_of", "relied_on"]
+
+DEVICES = {
+    "software": "the respondent's device is honest and its random source good",
+    "hand": "it rests on the respondent's own randomization device: the draw is fair, unseen by "
+    "anyone, and followed as the instructions say",
+    "either": "the program that draws is honest; where a respondent draws by hand it rests on "
+    "their own randomization device: a fair draw, unseen, and followed as told",
+}
+OWN = (
+    "there is no epsilon: the personal answers are the respondents' own, so whoever knows a "
+    "person's answer to a personal question learns from a mismatch that the private ones were sent"
+)
+WARNER = (
+    "there is no epsilon: in a related-question group of two or more, the truth is the report or "
+    "its complement, and everything else is ruled out"
+)
+OPEN = "no protection for {}: theta is 1, so the private answers themselves are sent"
+ZERO = (
+    "there is no epsilon: a personal answer of probability zero proves that it is the private one"
+)
+INFERRED = "bounds, categories and classes were taken from the data and are not protected"
+UNRELATED = "the personal answers have the stated law and nothing to do with the private ones"
+
+
+def promise_of(questionnaire: Questionnaire) -> Guarantee:
+    """Sum of the groups' losses for replacing all answers of one person."""
+    each = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
+    return Guarantee(
+        sum(questionnaire.epsilons),
+        neighbours="replace",
+        trust="survey",
+        unit="all answers of one person",
+        against="everyone, the collector included: it is the sheet itself that is randomized",
+        assumptions=(
+            DEVICES[questionnaire.device],
+            *([UNRELATED] if questionnaire.personal == "own" else []),
+            "a person sends one sheet, and the same one when it is sent again",
+            "that a person took part at all is not hidden",
+        ),
+        charges=tuple(Charge(group.name, epsilon) for group, epsilon in each),
+        void=(*_reasons(questionnaire), *([INFERRED] if questionnaire.schema.inferred else [])),
+    )
+
+
+def _reasons(questionnaire: Questionnaire) -> list[str]:
+    """Why there is no epsilon, where there is none."""
+    found = []
+    for group, channel in zip(questionnaire.groups, questionnaire.channels, strict=True):
+        related = isinstance(channel, Related)
+        if channel.threshold == ONE or (related and channel.threshold == 0):
+            found.append(OPEN.format(group.name))
+        elif related and channel.width > 1:
+            found.append(WARNER)
+        elif not related and questionnaire.personal == "own":
+            found.append(OWN)
+        elif math.isinf(channel.epsilon_exact()):
+            found.append(ZERO)
+    return list(dict.fromkeys(found))
+
+
+def relied_on(questionnaire: Questionnaire) -> str:
+    """One sentence for a respondent."""
+    reasons = _reasons(questionnaire)
+    total = sum(questionnaire.epsilons)
+    if not reasons:
+        factor = f"{math.exp(total):,.3g}" if total < 50 else f"exp({total:.3g})"
+        return (
+            f"Whoever sees your sheet, whatever else they know, can change their odds on anything "
+            f"about your answers by at most a factor of {factor} (epsilon {total:.3g} in total)."
+        )
+    if any(reason.startswith("no protection") for reason in reasons):
+        return (
+            "You may rely on nothing for the questions whose theta is 1: those answers are sent "
+            "as they are."
+        )
+    if OWN in reasons:
+        return (
+            "Your sheet alone leaves open which questions you answered, but there is no epsilon: "
+            "whoever knows your answers to the personal questions can tell when you answered the "
+            "private ones."
+        )
+    return (
+        "Your sheet alone leaves open whether it is true, but there is no epsilon: it rules some "
+        "answers out, so whoever already knows a little about you may learn the rest."
+    )

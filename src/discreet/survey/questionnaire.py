@@ -1,0 +1,325 @@
+"""The public description of a randomized-response survey, and what it promises.
+
+Everybody may read it: the private questions, the personal ones that may be answered in their
+place, the groups, and for each group how often the truth is sent.
+
+>>> from discreet import Categorical, Schema
+>>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], "sick", ["no", "yes"])
+>>> survey = Questionnaire(schema, [Group(("smokes", "sick"), theta=0.5)])
+>>> round(survey.guarantee.epsilon, 3)
+1.609
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.documents import digest_of, dump
+from discreet.encoding import Bins, Cells
+from discreet.errors import SchemaError
+from discreet.mechanisms.laws import Law, joint_law
+from discreet.mechanisms.response import Response, Unrelated
+from discreet.privacy import Guarantee
+from discreet.schema import Categorical, Numeric, Schema
+from discreet.survey.group import Group, Model
+from discreet.survey.promise import promise_of, relied_on
+
+__all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
+
+VERSION = 1
+Personal = Literal["device", "own"]
+Device = Literal["software", "hand", "either"]
+
+
+@dataclass(frozen=True)
+class PersonalLaw:
+    """Public distribution of the personal answers to one question, or of several together.
+
+    Parameters
+    ----------
+    questions : tuple of str
+    weights : tuple of int
+        One an answer in the order of the cells; for several questions the last varies fastest.
+    """
+
+    questions: tuple[str, ...]
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What a respondent reads: the private question, and the personal one paired with it."""
+
+    private: str = ""
+    personal: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Questionnaire:
+    """Private questions in groups, each group randomized by itself.
+
+    Parameters
+    ----------
+    schema : Schema
+        The features are the private questions, the target is the question to be predicted.
+    groups : sequence of Group
+        Every question, the target included, is in exactly one.
+    laws : sequence of PersonalLaw
+        Of the personal answers; questions that are not mentioned have uniform ones.
+    cuts : mapping of name to cut points
+        How the answers of numeric questions are grouped into cells.
+    personal : {"device", "own"}
+        Whether the device draws the personal answers from the public law (a finite epsilon), or
+        respondents give their own true ones (no epsilon).
+    device : {"software", "hand", "either"}
+        Whether a program draws, or the respondents themselves, with dice or cards.
+    wording : mapping of name to Wording
+    title, introduction : str
+    notes : sequence of str
+        For the authors; not shown to respondents.
+    """
+
+    schema: Schema
+    groups: Sequence[Group]
+    laws: Sequence[PersonalLaw] = ()
+    cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    personal: Personal = "device"
+    device: Device = "software"
+    wording: Mapping[str, Wording] = field(default_factory=dict)
+    title: str = ""
+    introduction: str = ""
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "laws", tuple(self.laws))
+        object.__setattr__(self, "notes", tuple(self.notes))
+        cuts = {name: tuple(map(float, some)) for name, some in self.cuts.items()}
+        object.__setattr__(self, "cuts", cuts)
+        for name, value, kinds in (
+            ("personal", self.personal, Personal),
+            ("device", self.device, Device),
+        ):
+            if value not in get_args(kinds):
+                raise SchemaError(f"{name} is {value!r}; write {' or '.join(get_args(kinds))}")
+        self._check_names()
+        self._check_laws()
+        _ = self.channels  # every group must be estimable
+
+    def _check_names(self) -> None:
+        asked = [name for group in self.groups for name in group.questions]
+        for name in asked:
+            if name not in self.names:
+                raise SchemaError(f"a group names {name!r}; the questions are {_list(self.names)}")
+            if asked.count(name) > 1:
+                raise SchemaError(f"{name} is in two groups, or twice in one; keep one")
+        lacking = [name for name in self.names if name not in asked]
+        if lacking:
+            raise SchemaError(f"{_list(lacking)}: in no group; put every question into one")
+        for what, names in (("cuts", self.cuts), ("wording", self.wording)):
+            for name in names:
+                if name not in self.names:
+                    raise SchemaError(f"there is {what} for {name!r}, which is no question")
+
+    def _check_laws(self) -> None:
+        mentioned: set[str] = set()
+        for law in self.laws:
+            title = " + ".join(law.questions)
+            for name in law.questions:
+                if name not in self.names:
+                    raise SchemaError(f"a personal law names {name!r}, which is no question")
+                if name in mentioned:
+                    raise SchemaError(f"{name} has two personal laws; keep one")
+                mentioned.add(name)
+            cells = math.prod(self.sizes[self.place[name]] for name in law.questions)
+            if len(law.weights) != cells:
+                raise SchemaError(
+                    f"{title}: its personal law has {len(law.weights)} weights, the answers need "
+                    f"{cells}: {_list(self.cells[law.questions[-1]].labels)}"
+                )
+            inside = any(set(law.questions) <= set(group.questions) for group in self.groups)
+            if self.personal == "device" and not inside:
+                raise SchemaError(
+                    f"{title}: their personal answers are drawn together but they are in different "
+                    "groups, which the device randomizes independently; split the law or join the "
+                    "groups"
+                )
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        theta: Any = 0.5,
+        groups: Sequence[Sequence[str]] | None = None,
+        model: Model = "unrelated",
+        bins: Bins = 8,
+        laws: Sequence[PersonalLaw] = (),
+    ) -> Self:
+        """A questionnaire for a schema.
+
+        Parameters
+        ----------
+        schema : Schema
+        theta : number, or one number a group
+        groups : sequence of sequences of names, optional
+            All questions in one group if not given.
+        model, laws
+            As in ``Group`` and ``Questionnaire``.
+        bins : int or mapping
+            How numeric features are cut, as everywhere.
+        """
+        members = [(*schema.names, schema.target)] if groups is None else [*map(tuple, groups)]
+        several = isinstance(theta, (Sequence, np.ndarray)) and not isinstance(theta, str)
+        thetas = list(theta) if several else [theta] * len(members)
+        if len(thetas) != len(members):
+            raise SchemaError(f"{len(thetas)} thetas for {len(members)} groups; give one for each")
+        cuts = {
+            feature.name: Cells.of(schema, feature.name, bins).edges[1:-1]
+            for feature in schema.features
+            if isinstance(feature, Numeric)
+        }
+        made = [Group(m, theta=t, model=model) for m, t in zip(members, thetas, strict=True)]
+        return cls(schema, made, laws, cuts)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All questions in the order of a sheet: the features, then the target."""
+        return (*self.schema.names, self.schema.target)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Where each question is on a sheet."""
+        return {name: k for k, name in enumerate(self.names)}
+
+    @cached_property
+    def cells(self) -> dict[str, Cells]:
+        """The public answers of every question."""
+        schema = self.schema
+        found = {}
+        for feature in schema.features:
+            if isinstance(feature, Numeric) and feature.name not in self.cuts:
+                raise SchemaError(
+                    f"{feature.name} is a number; write its cuts, so that it has few answers"
+                )
+            found[feature.name] = Cells.of(schema, feature.name, dict(self.cuts))
+        target = Categorical(schema.target, schema.classes, optional=False)
+        found[schema.target] = Cells(target, (), schema.missing_tokens)
+        return found
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of answers of each question."""
+        return tuple(self.cells[name].size for name in self.names)
+
+    @cached_property
+    def all_laws(self) -> tuple[Law, ...]:
+        """Laws of the personal answers by their places on a sheet; they cover it exactly once."""
+        made = [Law(tuple(self.place[n] for n in law.questions), law.weights) for law in self.laws]
+        stated = {place for law in made for place in law.places}
+        even = [Law((k,), (1,) * size) for k, size in enumerate(self.sizes) if k not in stated]
+        return tuple(sorted([*made, *even], key=lambda law: law.places))
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Places on a sheet of each group's questions."""
+        return tuple(tuple(self.place[n] for n in group.questions) for group in self.groups)
+
+    @cached_property
+    def channels(self) -> tuple[Response, ...]:
+        """What randomizes each group."""
+        made = []
+        for group, places in zip(self.groups, self.places, strict=True):
+            inside = {place: k for k, place in enumerate(places)}
+            laws = [law.onto(inside, self.sizes) for law in self.all_laws]
+            sizes = [self.sizes[place] for place in places]
+            made.append(group.channel(sizes, [law for law in laws if law is not None]))
+        return tuple(made)
+
+    @cached_property
+    def spanning(self) -> bool:
+        """Whether personal answers of different groups depend on each other."""
+        return any(
+            not any(set(law.places) <= set(places) for places in self.places)
+            for law in self.all_laws
+        )
+
+    def law(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """P(personal answers to these questions), one axis a question."""
+        return joint_law(self.all_laws, self.sizes, [self.place[name] for name in names])
+
+    def group_of(self, name: str) -> int:
+        """Number of the group that a question is in."""
+        if name not in self.place:
+            raise SchemaError(f"there is no question {name!r}; there are {_list(self.names)}")
+        return next(k for k, group in enumerate(self.groups) if name in group.questions)
+
+    @cached_property
+    def epsilons(self) -> tuple[float, ...]:
+        """Local-DP loss of each group; infinite where the personal answers are people's own."""
+        return tuple(
+            math.inf
+            if self.personal == "own" and isinstance(channel, Unrelated)
+            else channel.epsilon_exact()
+            for channel in self.channels
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a respondent is promised, over the whole sheet."""
+        return promise_of(self)
+
+    @property
+    def sentence(self) -> str:
+        """What a respondent may rely on, in one sentence."""
+        return relied_on(self)
+
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        from discreet.survey.files import body_of
+
+        return body_of(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything the questionnaire says; every sheet names it."""
+        head = {"format": "discreet/questionnaire", "version": VERSION}
+        return digest_of({**head, **self.to_body()})
+
+    def to_json(self) -> str:
+        """Write as versioned JSON with the channels that a device needs."""
+        return dump("questionnaire", VERSION, self.to_body())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Questionnaire:
+        """Read a questionnaire, hand-written or not; stated channels must be what it says."""
+        from discreet.survey.files import questionnaire_of
+
+        return questionnaire_of(text)
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Questionnaire:
+        """Read the same from YAML. Words stay words: yes and no are answers, not true and false."""
+        from discreet.survey.files import json_of_yaml, questionnaire_of
+
+        return questionnaire_of(json_of_yaml(text))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Questionnaire:
+        """Read a questionnaire file, YAML if its name says so."""
+        from discreet.documents import read_text
+
+        text = read_text(path)
+        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+        return cls.from_yaml(text) if yaml else cls.from_json(text)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(str, names))

@@ -1,0 +1,194 @@
+"""``discreet survey``: each step works from the command line and refuses in one sentence."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from discreet import NaiveBayesModel
+from discreet.survey.questionnaire import Questionnaire
+
+QUESTIONS = ("burnout", "sleep", "medication", "alcohol", "overtime", "leaving")
+ME = {
+    "burnout": "yes",
+    "sleep": "hardly",
+    "medication": "no",
+    "alcohol": 2,
+    "overtime": "yes",
+    "leaving": "no",
+}
+STEPS = (
+    "new", "check", "privacy", "form", "answer", "randomize", "tally", "estimate", "train", "test",
+)  # fmt: skip
+
+
+def people(path, number, seed):
+    rng = np.random.default_rng(seed)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(QUESTIONS)
+        for burnt in rng.random(number) < 0.4:
+            sleep = rng.choice(
+                ["well", "badly", "hardly"], p=[0.1, 0.4, 0.5] if burnt else [0.8, 0.1, 0.1]
+            )
+            yes = ["yes" if rng.random() < (0.7 if burnt else 0.2) else "no" for _ in range(3)]
+            row = ["yes" if burnt else "no", sleep, yes[0], rng.integers(0, 8), yes[1], yes[2]]
+            writer.writerow(row)
+
+
+@pytest.fixture
+def q(run, tmp_path):
+    assert run("survey", "new", "-o", "q.yaml").exit_code == 0
+    people("true.csv", 6000, 0)
+    people("others.csv", 6000, 1)
+    (tmp_path / "me.json").write_text(json.dumps(ME))
+    return "q.yaml"
+
+
+def result_of(run, *arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_help_lists_the_steps_each_with_an_example(run):
+    assert "survey" in run("--help").output
+    page = run("survey", "--help").output
+    for step in STEPS:
+        assert step in page
+        own = run("survey", step, "--help").output
+        assert "Example:" in own
+        assert f"discreet survey {step}" in own
+        assert "--json" in own
+
+
+def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
+    made = result_of(run, "survey", "randomize", q, "true.csv", "-o", "sheets.parquet")
+    assert made["sheets"] == 6000
+    assert not made["guarantee"]["simulated"]
+    counted = result_of(run, "survey", "tally", q, "sheets.parquet", "-o", "tally.json")
+    assert (counted["counted"], counted["rejected"]) == (6000, {})
+    trained = result_of(run, "survey", "train", "tally.json", "-o", "model.trained.json")
+    assert trained["guarantee"]["epsilon"] == pytest.approx(6.801, abs=1e-3)
+    assert trained["prior"]["yes"] == pytest.approx(0.4, abs=0.08)  # 5 deviations
+    run("survey", "randomize", q, "others.csv", "-o", "others.parquet", "--seed", 1)
+    run("survey", "tally", q, "others.parquet", "-o", "others.json")
+    found = result_of(
+        run, "survey", "test", "model.trained.json", "others.json", "--level", 0.999999
+    )
+    # unseeded: a false alarm once in 1e6 runs
+    truth = result_of(run, "evaluate", "model.trained.json", "others.csv")
+    assert found["interval"][0] < truth["accuracy"] < found["interval"][1]
+    share = result_of(run, "survey", "estimate", "tally.json", "burnout = yes and overtime = yes")
+    assert share["share"] == pytest.approx(0.28, abs=0.1)  # 5 deviations
+    assert share["noise_variance"] < share["variance"]
+    for command in (
+        ("survey", "test", "model.trained.json", "others.json"),
+        ("survey", "estimate", "tally.json", "burnout = yes"),
+        ("survey", "train", "tally.json", "-o", "again.json"),
+        ("survey", "tally", q, "sheets.parquet", "-o", "again.json"),
+    ):
+        assert run(*command).exit_code == 0
+    assert NaiveBayesModel.read("model.trained.json").guarantee.trust == "survey"
+
+
+def test_sheets_in_words_keep_their_ids_and_their_simulation(run, q, tmp_path):
+    assert run("survey", "randomize", q, "true.csv", "-o", "s.csv", "--seed", 3).exit_code == 0
+    first = result_of(run, "survey", "tally", q, "s.csv", "-o", "one.json")
+    assert (first["counted"], first["simulated"]) == (6000, True)
+    twice = result_of(run, "survey", "tally", q, "s.csv", "s.csv", "-o", "two.json")
+    assert (twice["counted"], twice["repeated"]) == (6000, 6000)
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    (tmp_path / "bad.csv").write_text("\n".join([*lines[:3], lines[3] + "x", "zzz"]) + "\n")
+    bad = result_of(run, "survey", "tally", q, "bad.csv", "-o", "three.json")
+    assert (bad["counted"], bad["rejected"]) == (2, {"misshapen": 2})
+    both = run("survey", "tally", q, "--merge", "one.json", "--merge", "one.json", "-o", "x.json")
+    assert both.exit_code == 2
+    assert "would count twice" in both.stderr
+
+
+def test_one_person_sends_one_sheet(run, q, tmp_path):
+    first = run("survey", "answer", q, "me.json", "--store", "kept")
+    assert first.exit_code == 0
+    (tmp_path / "me.json").write_text(json.dumps({**ME, "burnout": "no"}))
+    assert run("survey", "answer", q, "me.json", "--store", "kept").stdout == first.stdout
+    (tmp_path / "sheet.jsonl").write_text(first.stdout * 2 + "rubbish\n")
+    counted = result_of(run, "survey", "tally", q, "sheet.jsonl", "-o", "t.json")
+    assert (counted["counted"], counted["repeated"]) == (1, 1)
+    assert counted["rejected"] == {"misshapen": 1}
+    by_hand = result_of(run, "survey", "answer", q, "me.json", "--store", "hand", "--by-hand")
+    assert by_hand["sheet"]["answers"] == [2, 0, 1, 1, 0, 0]
+    assert "own randomization device" in by_hand["guarantee"]["text"]
+
+
+def test_check_and_privacy_say_what_may_be_relied_on(run, q, tmp_path):
+    checked = run("survey", "check", q)
+    assert "epsilon = 6.801" in result_of(run, "survey", "check", q)["guarantee"]["text"]
+    found = result_of(run, "survey", "privacy", q)
+    assert found["epsilon"] == pytest.approx(sum(g["epsilon"] for g in found["groups"]))
+    assert len(found["questions"]) == 6
+    assert found["posteriors"]["burnout"]["yes"]["yes"] == pytest.approx(0.8)
+    page = run("survey", "privacy", q).stdout
+    for words in ("PSE", "REC II", "sound", "epsilon", "at most a factor of 899"):
+        assert words in page, words
+    assert found["sentence"] in checked.stdout
+    (tmp_path / "prior.json").write_text('{"burnout": [0.9, 0.1]}')
+    stated = result_of(run, "survey", "privacy", q, "--prior", "prior.json")
+    burnout = next(one for one in stated["questions"] if one["name"] == "burnout")
+    assert burnout["before"] < 0.18
+
+
+def test_no_epsilon_is_said_in_words(run, q, tmp_path):
+    text = (tmp_path / q).read_text().replace("personal: device", "personal: own")
+    (tmp_path / "own.yaml").write_text(text)
+    page = run("survey", "privacy", "own.yaml").stdout
+    assert "no epsilon" in page
+    assert "none" in page
+    assert result_of(run, "survey", "check", "own.yaml")["guarantee"]["epsilon"] == "inf"
+
+
+def test_json_and_yaml_are_the_same_questionnaire(run, q):
+    run("survey", "new", "-o", "q.json")
+    one, two = (result_of(run, "survey", "check", name)["digest"] for name in (q, "q.json"))
+    assert one == two == Questionnaire.read("q.json").digest
+    assert run("survey", "check", q, "-o", "device.json").exit_code == 0
+    assert Questionnaire.read("device.json").digest == one
+    assert run("survey", "new").stdout.startswith("# A randomized-response questionnaire")
+
+
+def test_the_form_is_for_printing(run, q, tmp_path):
+    assert run("survey", "form", q, "-o", "form.html").exit_code == 0
+    assert "Draw a whole number from 1 to 5" in (tmp_path / "form.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "none.yaml"), "no such file"),
+        (("check", "others.csv"), "questionnaire"),
+        (("new", "-o", "q.txt"), ".yaml or .json"),
+        (("answer", "q.yaml", "none.json", "--store", "k"), "no such file"),
+        (("answer", "q.yaml", "bad.json", "--store", "k"), "sleep: there is no answer"),
+        (("randomize", "q.yaml", "true.csv", "-o", "x.txt"), ".csv or .parquet"),
+        (("randomize", "q.yaml", "bad.csv", "-o", "x.csv"), "lacks the column"),
+        (("tally", "q.yaml", "none.jsonl", "-o", "t.json"), "no such file"),
+        (("tally", "q.yaml", "bad.csv", "-o", "t.json"), "lacks the column"),
+        (("train", "q.yaml", "-o", "m.json"), "q.yaml"),
+        (("test", "model.json", "empty.json"), "empty"),
+        (("estimate", "empty.json", "burnout = perhaps"), "none of its answers"),
+        (("privacy", "q.yaml", "--prior", "bad.json"), "a prior is one JSON object"),
+        (("privacy", "q.yaml", "--model", "model.json"), "other questions"),
+    ],
+)
+def test_errors_are_one_sentence_and_exit_code_two(refused, run, q, tmp_path, arguments, words):
+    (tmp_path / "bad.json").write_text('{"burnout": "perhaps"}')
+    (tmp_path / "bad.csv").write_text("burnout\nyes\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    run("survey", "tally", q, "empty.jsonl", "-o", "empty.json")
+    if arguments[0] == "randomize" and arguments[2] == "bad.csv":
+        result = run("survey", *arguments)  # the warning comes first
+        assert result.exit_code == 2
+        assert words in result.stderr
+        return
+    assert words in refused("survey", *arguments)

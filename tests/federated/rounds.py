@@ -1,0 +1,127 @@
+"""Whole rounds in one process, for the tests: small tables, every mode, every aggregation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet import Categorical, Numeric, Schema
+from discreet.federated import horizontal, vertical
+from discreet.federated.identity import Identity
+from discreet.federated.layout import wanted_of
+from discreet.federated.manifest import Manifest
+
+SCHEMA = Schema(
+    [
+        Categorical("colour", ["red", "blue"]),
+        Numeric("size", 0, 10),
+        Numeric("age", 0, 100, integer=True),
+    ],
+    "class",
+    ["no", "yes"],
+)
+NAMES = ["hospital-a", "hospital-b", "hospital-c"]
+PARTIES = {name: Identity.generate(name) for name in [*NAMES, "collector", "receiver", "labels"]}
+
+
+def cards(names):
+    return tuple(PARTIES[name].card for name in names)
+
+
+def agreed(manifest):
+    return manifest.signed_by(*(PARTIES[name] for name in manifest.parties))
+
+
+def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",), **options):
+    return agreed(
+        Manifest(
+            SCHEMA,
+            wanted_of(SCHEMA, 4, moments),
+            epsilon,
+            cards(names),
+            PARTIES["collector"].card,
+            PARTIES["receiver"].card,
+            aggregation="masks" if key is None else "paillier",
+            paillier=None if key is None else key.public,
+            **options,
+        )
+    )
+
+
+def vertical_manifest(key, *, epsilon=1.0, rows=40, moments=("age",), **options):
+    return agreed(
+        Manifest(
+            SCHEMA,
+            wanted_of(SCHEMA, 4, moments),
+            epsilon,
+            cards(NAMES[:2]),
+            PARTIES["collector"].card,
+            PARTIES["receiver"].card,
+            label=PARTIES["labels"].card,
+            columns={"hospital-a": ("colour", "age"), "hospital-b": ("size",)},
+            rows=rows,
+            partition="vertical",
+            paillier=key.public,
+            **options,
+        )
+    )
+
+
+def table(rows, seed):
+    rng = np.random.default_rng(seed)
+    columns = {
+        "colour": np.where(rng.random(rows) < 0.4, "red", "blue").astype(object),
+        "size": 10 * rng.random(rows),
+        "age": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(0, 101, rows)),
+    }
+    return columns, rng.integers(0, 2, rows).astype(np.int32)
+
+
+def counted(manifest, seed=0, rows=50):
+    """The exact numbers of every provider."""
+    tables = [table(rows, seed + i) for i in range(len(manifest.providers))]
+    return [manifest.layout.vector(*one) for one in tables]
+
+
+def horizontal_round(manifest, exact, key=None, provider=horizontal.Provider):
+    """Run a round; gives the release and everything that was said."""
+    collector = horizontal.Collector(PARTIES["collector"], manifest, key)
+    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, key)
+    providers = [provider(PARTIES[card.name], manifest) for card in manifest.providers]
+    said = [one.submit(own) for one, own in zip(providers, exact, strict=True)]
+    for message in said:
+        collector.receive(message.to_json())
+    result = collector.result()
+    return receiver.receive(result.to_json()), [*said, result]
+
+
+def vertical_round(manifest, columns, codes, key, ids=None, parties=vertical):
+    """Run a vertical round; gives the release and everything that was said."""
+    label = parties.LabelProvider(PARTIES["labels"], manifest, key)
+    collector = parties.Collector(PARTIES["collector"], manifest)
+    receiver = parties.Receiver(PARTIES["receiver"], manifest)
+    said = list(label.labels(codes, ids))
+    for card, message in zip(manifest.providers, list(said), strict=True):
+        provider = parties.Provider(PARTIES[card.name], manifest)
+        provider.receive(message.to_json())
+        said.append(provider.tables(columns, ids))
+        label.receive(said[-1].to_json())
+    said.append(label.shares())
+    collector.receive(said[-1].to_json())
+    said.append(collector.result())
+    return receiver.receive(said[-1].to_json()), said
+
+
+def vector_of(manifest, statistics):
+    """Released statistics back to the vector of sums."""
+    layout, found = manifest.layout, []
+    if layout.margin:
+        raise AssertionError("totals are pooled, they have no vector")
+    for one in layout.wanted:
+        if one.kind == "cells":
+            found.append(statistics.tables[one.feature].counts.reshape(-1))
+            continue
+        sums, levels = statistics.moments[one.feature], layout.blocks_of(one)[1].sensitivity
+        found.append(np.stack([sums.counts, sums.missing], axis=1).reshape(-1))
+        found.append(2 * sums.totals - levels * sums.counts)
+        found.append(8 * sums.squares - 8 * levels * sums.totals + levels**2 * sums.counts)
+    return np.round(np.concatenate(found)).astype(np.int64)

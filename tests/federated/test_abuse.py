@@ -1,0 +1,246 @@
+"""Everything that must be refused is, with its reason, while an honest round completes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rounds import (
+    NAMES,
+    PARTIES,
+    SCHEMA,
+    agreed,
+    counted,
+    horizontal_manifest,
+    table,
+    vector_of,
+    vertical_manifest,
+)
+
+from discreet import Schema
+from discreet.federated import horizontal, vertical
+from discreet.federated.identity import Identity
+from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
+
+
+def submission(manifest, name="hospital-a", exact=None):
+    exact = np.zeros(manifest.layout.size, dtype=np.int64) if exact is None else exact
+    return horizontal.Provider(PARTIES[name], manifest).submit(exact)
+
+
+def forged(manifest, payload, name="hospital-a", kind="submission", to="collector", own=None):
+    return Message.create(own or PARTIES[name], manifest, kind, to, payload)
+
+
+def edited(message, **fields):
+    whole = {**json.loads(message.to_json()), **fields}
+    return json.dumps(whole).encode()
+
+
+OTHER_SCHEMA = Schema(SCHEMA.features, "class", ["no", "yes"], missing="category")
+
+
+def abuses(manifest, key):
+    """Name, bytes and the reason with which they must be refused."""
+    honest = submission(manifest)
+    payload = honest.payload
+    n = None if key is None else key.public.n
+    later, other = agreed(replace(manifest, round=2)), agreed(replace(manifest, nonce="another"))
+    schema = agreed(replace(manifest, schema=OTHER_SCHEMA))
+    yield "replay of an earlier round", submission(later).to_json(), "wrong-round"
+    yield "round edited", edited(submission(later), round=1), "wrong-manifest"
+    yield "another agreement", submission(other).to_json(), "wrong-manifest"
+    yield "another schema", submission(schema).to_json(), "wrong-schema"
+    yield "truncated", honest.to_json()[: len(honest.to_json()) // 2], "truncated"
+    yield "nothing", b"", "truncated"
+    yield "oversized", honest.to_json() + b" " * 100_000, "oversized"
+    yield "not an object", b"[]", "malformed"
+    yield "nested", b"[" * 4000, "truncated"
+    yield "unknown field", edited(honest, extra=1), "malformed"
+    yield "not base64", edited(honest, payload="***"), "malformed"
+    yield "other format", edited(honest, format="discreet/model"), "malformed"
+    yield "other version", edited(honest, version=2), "malformed"
+    stranger = Identity.generate("mallory")
+    yield "unknown sender", forged(manifest, payload, own=stranger).to_json(), "unknown-sender"
+    twin = Identity.generate("hospital-a")
+    yield "wrong signer", forged(manifest, payload, own=twin).to_json(), "wrong-signature"
+    yield "sender edited", edited(honest, sender="hospital-b"), "wrong-signature"
+    tampered = bytes([payload[0] ^ 1]) + payload[1:]
+    yield (
+        "payload edited",
+        edited(honest, payload=base64.b64encode(tampered).decode()),
+        ("wrong-signature"),
+    )
+    yield "signature cut", edited(honest, signature="00"), "wrong-signature"
+    yield "for another", forged(manifest, payload, to="receiver").to_json(), "wrong-recipient"
+    yield "another kind", forged(manifest, payload, kind="total").to_json(), "wrong-kind"
+    yield "no provider", forged(manifest, payload, "receiver").to_json(), "wrong-kind"
+    yield "too short", forged(manifest, payload[:-8]).to_json(), "wrong-length"
+    yield "too long", forged(manifest, payload + bytes(8)).to_json(), "wrong-length"
+    if n is not None:
+        width = key.public.width
+
+        def with_first(number):
+            return forged(manifest, number.to_bytes(width, "big") + payload[width:]).to_json()
+
+        yield "zero", with_first(0), "out-of-range"
+        yield "beyond N^2", with_first(n * n), "out-of-range"
+        yield "not invertible", with_first(7 * n), "not-invertible"
+        yield "a factor of N", with_first(key.p), "not-invertible"
+
+
+@pytest.mark.parametrize("aggregation", ["masks", "paillier"])
+def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
+    aggregation, small_key
+):
+    key = small_key if aggregation == "paillier" else None
+    manifest = horizontal_manifest(key, epsilon=math.inf)
+    exact = counted(manifest)
+    collector = horizontal.Collector(PARTIES["collector"], manifest, key)
+    collector.receive(submission(manifest, "hospital-b", exact[1]))
+    seen = 0
+    for what, data, reason in abuses(manifest, key):
+        with pytest.raises(ProtocolError) as refusal:
+            collector.receive(data)
+        assert refusal.value.reason == reason, what
+        assert len(str(refusal.value)) > len(reason) + 10
+        seen += 1
+    assert seen == (27 if key else 23)
+    assert collector.missing == ("hospital-a", "hospital-c")
+    first = submission(manifest, "hospital-c", exact[2])
+    collector.receive(first)  # in whatever order
+    with pytest.raises(ProtocolError, match="replayed"):
+        collector.receive(first)
+    with pytest.raises(ProtocolError, match="duplicate"):
+        collector.receive(forged(manifest, first.payload[::-1], "hospital-c"))
+    collector.receive(submission(manifest, "hospital-a", exact[0]))
+    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, key)
+    result = collector.result()
+    for bad in (
+        first,
+        forged(manifest, result.payload, "hospital-a", "total", "receiver"),
+        forged(manifest, result.payload[:-1], "collector", "total", "receiver"),
+        result.to_json()[:-9],
+    ):
+        with pytest.raises(ProtocolError):
+            receiver.receive(bad)
+    found = receiver.receive(result.to_json()).statistics
+    assert np.array_equal(vector_of(manifest, found), sum(exact))
+    with pytest.raises(ProtocolError, match="replayed"):
+        receiver.receive(result)
+
+
+def test_nobody_plays_a_part_that_is_not_theirs(small_key):
+    flat, upright = horizontal_manifest(small_key), vertical_manifest(small_key)
+    stranger = Identity.generate("hospital-a")
+    for make in (
+        lambda: horizontal.Provider(stranger, flat),
+        lambda: horizontal.Provider(PARTIES["collector"], flat),
+        lambda: horizontal.Collector(PARTIES["receiver"], flat),
+        lambda: horizontal.Receiver(PARTIES["collector"], flat, small_key),
+        lambda: vertical.Provider(PARTIES["labels"], upright),
+        lambda: vertical.LabelProvider(PARTIES["hospital-a"], upright, small_key),
+    ):
+        with pytest.raises(ProtocolError, match="is not the"):
+            make()
+    with pytest.raises(ProtocolError, match="vertical round"):
+        horizontal.Collector(PARTIES["collector"], upright)
+    with pytest.raises(ProtocolError, match="horizontal round"):
+        vertical.Collector(PARTIES["collector"], flat)
+    with pytest.raises(ProtocolError, match="Paillier key of this round"):
+        horizontal.Receiver(PARTIES["receiver"], flat)
+
+
+def test_nobody_takes_part_in_what_others_have_not_signed(small_key):
+    flat = replace(horizontal_manifest(), signatures={})
+    upright = replace(vertical_manifest(small_key), signatures={})
+    for make in (
+        lambda: horizontal.Provider(PARTIES["hospital-a"], flat),
+        lambda: horizontal.Collector(PARTIES["collector"], flat),
+        lambda: vertical.Provider(PARTIES["hospital-a"], upright),
+        lambda: vertical.LabelProvider(PARTIES["labels"], upright, small_key),
+    ):
+        with pytest.raises(ProtocolError, match="lacks signatures"):
+            make()
+
+
+def test_a_total_without_one_provider_does_not_open_as_counts(small_key):
+    """Someone adds up two of three submissions: the pads do not cancel."""
+    manifest = horizontal_manifest(small_key)
+    exact = counted(manifest)
+    said = [submission(manifest, n, own) for n, own in zip(NAMES[:2], exact[:2], strict=True)]
+    key, width = small_key.public, small_key.public.width
+    count = len(said[0].payload) // width
+    columns = zip(*(key.from_bytes(one.payload, count) for one in said), strict=True)
+    total = key.to_bytes([key.add(column) for column in columns])
+    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, small_key)
+    with pytest.raises(ProtocolError, match="left the round"):
+        receiver.receive(forged(manifest, total, "collector", "total", "receiver"))
+
+
+def test_vertical_refusals(small_key):
+    columns, codes = table(40, 9)
+    ids = [f"person {i}" for i in range(40)]
+    manifest = vertical_manifest(small_key, epsilon=math.inf)
+    label = vertical.LabelProvider(PARTIES["labels"], manifest, small_key)
+    provider = vertical.Provider(PARTIES["hospital-a"], manifest)
+    with pytest.raises(ProtocolError, match="waiting for 1 of 1: labels"):
+        provider.tables(columns, ids)
+    with pytest.raises(ProtocolError, match="wrong-rows"):
+        label.labels(codes[:-1], ids)
+    early = forged(
+        manifest, bytes(small_key.public.width * 1 + 32), "hospital-b", "tables", "labels"
+    )
+    with pytest.raises(ProtocolError, match="out-of-order"):
+        label.receive(early)
+    mine, other = label.labels(codes, ids)
+    assert label.labels(codes[::-1], ids)[0] is mine
+    with pytest.raises(ProtocolError, match="wrong-recipient"):
+        provider.receive(other)
+    zero = bytes(small_key.public.width) + mine.payload[small_key.public.width :]
+    with pytest.raises(ProtocolError, match="out-of-range"):
+        provider.receive(forged(manifest, zero, "labels", "labels", "hospital-a"))
+    provider.receive(mine)
+    with pytest.raises(ProtocolError, match="replayed"):
+        provider.receive(mine)
+    with pytest.raises(ProtocolError, match="another order"):
+        provider.tables(columns, ids[::-1])
+    with pytest.raises(ProtocolError, match="39 ids"):
+        provider.tables(columns, ids[:-1])
+    with pytest.raises(ProtocolError, match="39 rows"):
+        provider.tables({name: column[:-1] for name, column in columns.items()}, ids)
+    tables = provider.tables(columns, ids)
+    label.receive(tables)
+    swapped = vertical.Provider(PARTIES["hospital-b"], manifest)
+    swapped.receive(other)
+    bad = swapped.tables(columns, ids)
+    cut = forged(manifest, bad.payload[:-32] + bytes(32), "hospital-b", "tables", "labels")
+    with pytest.raises(ProtocolError, match="wrong-rows"):
+        label.receive(cut)
+    with pytest.raises(ProtocolError, match="waiting for 1 of 2: hospital-b"):
+        label.shares()
+    label.receive(bad)
+    collector = vertical.Collector(PARTIES["collector"], manifest)
+    shares = label.shares()
+    assert label.shares() is shares
+    high = forged(manifest, b"\xff" * len(shares.payload), "labels", "shares", "collector")
+    with pytest.raises(ProtocolError, match="out-of-range"):
+        collector.receive(high)
+    with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
+        collector.result()
+    collector.receive(shares)
+    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
+    found = receiver.receive(collector.result()).statistics
+    assert np.array_equal(vector_of(manifest, found), manifest.layout.vector(columns, codes))
+
+
+def test_a_sealed_model_for_others_does_not_open():
+    manifest = horizontal_manifest(mode="probabilities")
+    receiver = horizontal.Receiver(PARTIES["receiver"], manifest)
+    with pytest.raises(ProtocolError, match="does not open"):
+        receiver.receive(forged(manifest, b"x" * 100, "collector", "model", "receiver"))

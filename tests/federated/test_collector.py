@@ -1,0 +1,334 @@
+"""The collector's server: refusals with reasons, nothing lost, nothing answered by accident."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import socket
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+
+import httpx
+import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from rounds import (
+    NAMES,
+    PARTIES,
+    counted,
+    horizontal_manifest,
+    table,
+    vector_of,
+    vertical_manifest,
+)
+
+from discreet.central.ledger import Ledger
+from discreet.cli.federated_files import ledger_of
+from discreet.errors import PrivacyError, SchemaError
+from discreet.federated import horizontal
+from discreet.federated.collector import Round, application
+from discreet.federated.connection import Connection
+from discreet.federated.messages import Message
+from discreet.federated.provider import aligned, label, provide
+from discreet.federated.receiver import receive
+from discreet.federated.refusals import ProtocolError
+from discreet.federated.routes import seconds_left
+from discreet.federated.state import Folder
+
+
+def unsigned(manifest):
+    return replace(manifest, signatures={})
+
+
+def signed_round(manifest, folder, key=None):
+    running = Round(PARTIES["collector"], unsigned(manifest), folder, key)
+    for name in manifest.parties:
+        running.sign(name, manifest.signatures[name])
+    return running
+
+
+def frame(seed, rows=50):
+    columns, codes = table(rows, seed)
+    return {**columns, "class": np.array(["no", "yes"], dtype=object)[codes]}
+
+
+def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
+    manifest = horizontal_manifest(epsilon=math.inf)
+    exact = counted(manifest)
+    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    said = [
+        horizontal.Provider(PARTIES[name], manifest).submit(own)
+        for name, own in zip(NAMES, exact, strict=True)
+    ]
+    with Served(running) as url, httpx.Client(base_url=url, trust_env=False) as http:
+
+        def refused(reason, method, path, **how):
+            answer = http.request(method, path, **how)
+            assert answer.json()["reason"] == reason, answer.text
+            assert len(answer.json()["sentence"]) > 10
+            assert answer.status_code >= 400
+
+        refused("not-agreed", "POST", "/messages", content=said[0].to_json())
+        refused("unknown-sender", "POST", "/signatures/mallory", content="00")
+        refused("wrong-signature", "POST", "/signatures/hospital-a", content="00" * 64)
+        refused("oversized", "POST", "/signatures/hospital-a", content="0" * 1000)
+        for name in manifest.parties:
+            http.post(f"/signatures/{name}", content=manifest.signatures[name])
+        assert http.get("/manifest").json()["signatures"] == dict(manifest.signatures)
+        refused("truncated", "POST", "/messages", content=said[0].to_json()[:-5])
+        refused("oversized", "POST", "/messages", content=b"x" * 100_000)
+        other = Message.create(PARTIES["hospital-a"], manifest, "submission", "receiver", b"")
+        refused("wrong-recipient", "POST", "/messages", content=other.to_json())
+        for path in ("/", "/admin", "/docs", "/openapi.json", "/messages/../manifest/x"):
+            refused("unknown-path", "GET", path)
+        for method in ("PUT", "DELETE", "PATCH", "GET"):
+            refused("unknown-path", method, "/messages")
+        assert http.post("/messages", content=said[0].to_json()).json() == {"accepted": True}
+        refused("replayed", "POST", "/messages", content=said[0].to_json())
+        assert http.get("/messages/receiver", params={"kind": "total"}).status_code == 204
+        assert http.get("/status").json()["missing"] == NAMES[1:]
+        for message in said[1:]:
+            http.post("/messages", content=message.to_json())
+        assert http.get("/status").json()["state"] == "done"
+        total = http.get("/messages/receiver", params={"kind": "total"}).content
+    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(total)
+    assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
+
+
+@pytest.mark.parametrize("stop", range(10))
+def test_a_collector_killed_at_any_point_goes_on_from_its_folder(stop, tmp_path):
+    """Five signatures, three submissions and the receiver's word; a new process after each."""
+    manifest = horizontal_manifest(epsilon=math.inf)
+    exact = counted(manifest)
+    steps = [lambda r, n=name: r.sign(n, manifest.signatures[n]) for name in manifest.parties]
+    for name, own in zip(NAMES, exact, strict=True):
+        message = horizontal.Provider(PARTIES[name], manifest).submit(own)
+        steps.append(lambda r, m=message: r.post(m.to_json()))
+    done = Message.create(PARTIES["receiver"], manifest, "received", "collector", b"")
+    steps.append(lambda r: r.post(done.to_json()))
+    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    for place, step in enumerate(steps):
+        if place == stop:
+            (tmp_path / manifest.hash.hex()[:32] / ".half.part").write_bytes(b"half a file")
+            running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+        step(running)
+    assert running.finished
+    again = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    assert again.finished
+    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(
+        again.messages("receiver")[0]
+    )
+    assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
+
+
+def soon(seconds):
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def test_the_collector_says_who_is_missing_and_for_how_long(tmp_path):
+    manifest = horizontal_manifest(deadline=soon(40))
+    running = signed_round(manifest, tmp_path)
+    for name, own in zip(NAMES[::2], counted(manifest)[::2], strict=True):
+        message = horizontal.Provider(PARTIES[name], manifest).submit(own)
+        running.post(message.to_json())
+    assert running.waiting() in {
+        f"waiting for 1 of 3: hospital-b, {s} s left" for s in (38, 39, 40)
+    }
+
+
+def test_after_the_deadline_nothing_is_taken(tmp_path):
+    manifest = horizontal_manifest(deadline=soon(-1))
+    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    with pytest.raises(ProtocolError, match="abandoned"):
+        running.sign("hospital-a", manifest.signatures["hospital-a"])
+    with pytest.raises(ProtocolError, match="abandoned"):
+        running.post(b"")
+    assert running.status()["state"] == "abandoned"
+    assert seconds_left(manifest) < 0
+
+
+class Served:
+    """A real server on loopback, in a thread."""
+
+    def __init__(self, running, **how):
+        self.scheme = "https" if how else "http"
+        config = uvicorn.Config(application(running), port=0, log_level="error", **how)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.address = self.server.servers[0].sockets[0].getsockname()[:2]
+        return f"{self.scheme}://{self.address[0]}:{self.address[1]}"
+
+    def __exit__(self, *error):
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+def run_all(url, manifest, parts, tmp_path):
+    """All parties in threads of their own; gives the release."""
+    found, errors = {}, []
+
+    def act(name, work):
+        try:
+            with Connection(url, PARTIES[name], manifest) as connection:
+                found[name] = work(connection)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=act, args=part) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    return found["receiver"]
+
+
+def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
+    running = Round(PARTIES["collector"], manifest, tmp_path)
+    with Served(running) as url:
+        host, port = url.removeprefix("http://").split(":")
+        loris = [socket.create_connection((host, int(port))) for _ in range(50)]
+        for one in loris:
+            one.sendall(b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+        parts = [
+            (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+            for seed, name in enumerate(NAMES)
+        ]
+        release = run_all(url, manifest, [*parts, ("receiver", receive)], tmp_path)
+        for one in loris:
+            one.close()
+    exact = [manifest.layout.vector(*table(50, seed)) for seed in range(3)]
+    assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
+    assert running.finished
+
+
+@pytest.mark.parametrize("mode", ["counts", "probabilities"])
+def test_a_vertical_round_over_http(mode, tmp_path, small_key):
+    manifest = unsigned(
+        vertical_manifest(small_key, epsilon=math.inf, mode=mode, deadline=soon(60))
+    )
+    whole = {**frame(3, 40), "id": np.arange(40)}
+    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    with Served(running) as url:
+        parts = [
+            (
+                name,
+                lambda c, n=name: provide(c, whole, tmp_path / n, id_column="id"),
+            )
+            for name in NAMES[:2]
+        ]
+        parts.append(
+            ("labels", lambda c: label(c, whole, tmp_path / "l", small_key, id_column="id"))
+        )
+        release = run_all(url, manifest, [*parts, ("receiver", receive)], tmp_path)
+    if mode == "counts":
+        exact = manifest.layout.vector(*table(40, 3))
+        assert np.array_equal(vector_of(manifest, release.statistics), exact)
+    again = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    assert again.result == running.result
+
+
+def test_a_provider_sends_the_same_bytes_again_and_pays_once(tmp_path):
+    manifest = horizontal_manifest()
+    ledger = Ledger.create(tmp_path / "budget.json", 1.5)
+    charge = ledger_of(str(tmp_path / "budget.json"))
+    assert ledger_of(None) is None
+    kept = Folder(tmp_path, manifest)
+
+    def make():
+        charge(manifest)
+        return horizontal.Provider(PARTIES["hospital-a"], manifest).submit(counted(manifest)[0])
+
+    first = kept.once("submission", make)
+    assert kept.once("submission", make) == first
+    assert len(ledger.read().entries) == 1
+    with pytest.raises(PrivacyError, match="left"):  # the next round costs again
+        Folder(tmp_path, horizontal_manifest()).once("submission", make)
+
+
+def test_rows_are_aligned_by_id_and_ids_are_unique():
+    rows = {"x": [1, 2, 3], "id": ["b", "c", "a"]}
+    columns, ids = aligned(rows, ("x",), "id")
+    assert ids == ["a", "b", "c"]
+    assert columns["x"].tolist() == [3, 1, 2]
+    assert aligned(rows, ("x",), None)[1] is None
+    with pytest.raises(SchemaError, match="twice"):
+        aligned({"x": [1, 2], "id": ["a", "a"]}, ("x",), "id")
+
+
+def test_a_party_does_not_believe_another_manifest(tmp_path):
+    """The collector serves a manifest with another epsilon: its signatures do not fit."""
+    ours = unsigned(horizontal_manifest(deadline=soon(0.5)))
+    theirs = signed_round(horizontal_manifest(epsilon=50.0), tmp_path)
+    with (
+        Served(theirs) as url,
+        Connection(url, PARTIES["hospital-a"], ours) as connection,
+        pytest.raises(ProtocolError, match="wrong-signature"),
+    ):
+        connection.agreed()
+
+
+def test_a_party_gives_up_when_no_collector_answers():
+    ours = unsigned(horizontal_manifest(deadline=soon(0.1)))
+    said = []
+    with (
+        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], ours, say=said.append) as line,
+        pytest.raises(ProtocolError, match="does not answer"),
+    ):
+        line.agreed()
+    assert said == ["waiting for the collector, which does not answer"]
+
+
+def certificate(folder, name):
+    """A self-signed certificate for 127.0.0.1 and its key, as files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / f"{name}.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    (folder / f"{name}.key").write_bytes(pem)
+    return str(folder / f"{name}.pem"), str(folder / f"{name}.key")
+
+
+def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
+    manifest = unsigned(horizontal_manifest(deadline=soon(1.5)))
+    running = Round(PARTIES["collector"], manifest, tmp_path / "kept")
+    cert, key = certificate(tmp_path, "collector")
+    other, _ = certificate(tmp_path, "mallory")
+    with Served(running, ssl_certfile=cert, ssl_keyfile=key) as url:
+        with Connection(url, PARTIES["hospital-a"], manifest, authority=cert) as line:
+            assert line._request("GET", "/status").json()["state"] == "signing"
+        with (
+            Connection(url, PARTIES["hospital-a"], manifest, authority=other) as line,
+            pytest.raises(ProtocolError, match="not under the authority"),
+        ):
+            line.agreed()

@@ -1,0 +1,149 @@
+"""FederatedNB as a scikit-learn estimator: the real protocol behind ``fit``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from discreet import Categorical, FederatedNB, MixedNB, NaiveBayesModel, Numeric, Schema
+from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
+
+SCHEMA = Schema(
+    [Numeric("size", -5, 8), Categorical("colour", ["red", "blue", "green"]), Numeric("n", 0, 9)],
+    "class",
+    [0, 1],
+    outliers="clip",
+)
+
+
+def rows(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.4).astype(int)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(2.0 * y, 1.0),
+            "colour": np.where(rng.random(n) < 0.3 + 0.4 * y, "red", "blue"),
+            "n": rng.poisson(2 + y).clip(0, 9).astype(float),
+        }
+    )
+    frame.loc[::17, "colour"] = None
+    frame.loc[::13, "n"] = np.nan
+    return frame, y
+
+
+def failed_checks(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None)
+    return {one["check_name"] for one in results if one["status"] == "failed"}
+
+
+@pytest.mark.parametrize("numeric", ["bins", "moments"])
+def test_passes_all_estimator_checks_without_noise(numeric):
+    assert failed_checks(FederatedNB(math.inf, numeric=numeric)) == set()
+
+
+def test_passes_all_estimator_checks_with_noise():
+    assert failed_checks(FederatedNB(epsilon=5.0, random_state=0)) == set()
+
+
+def ways(key):
+    return [
+        {},
+        {"mode": "probabilities"},
+        {"aggregation": "paillier", "key": key},
+        {"aggregation": "paillier", "key": key, "mode": "probabilities"},
+        {"numeric": "moments", "providers": 5},
+        {"providers": "rows"},
+        {"partition": "vertical", "key": key, "providers": 2},
+        {"partition": "vertical", "key": key, "mode": "probabilities", "numeric": "moments"},
+    ]
+
+
+@pytest.mark.parametrize("way", range(8))
+def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_key):
+    """However the table is dealt out, the counts add up to those of the whole table."""
+    X, y = rows(120)
+    options = ways(small_key)[way]
+    numeric = options.get("numeric", "bins")
+    whole = FederatedNB(math.inf, providers=2, schema=SCHEMA, numeric=numeric).fit(X, y)
+    nb = FederatedNB(math.inf, schema=SCHEMA, **options).fit(X, y)
+    close = 1e-3 if options.get("mode") == "probabilities" else 1e-9
+    np.testing.assert_allclose(nb.predict_proba(X), whole.predict_proba(X), atol=close)
+    assert (nb.statistics_ is None) == (nb.class_count_ is None) == ("mode" in options)
+    assert not nb.guarantee_.private
+
+
+def test_without_noise_categories_give_what_mixed_nb_gives():
+    X, y = rows(300)
+    schema = Schema([SCHEMA["colour"]], "class", [0, 1])
+    ours = FederatedNB(math.inf, schema=schema).fit(X[["colour"]], y)
+    same = MixedNB(schema=schema).fit(X[["colour"]], y)
+    np.testing.assert_allclose(
+        ours.predict_proba(X[["colour"]]), same.predict_proba(X[["colour"]]), atol=1e-9
+    )
+
+
+def test_hundreds_of_people_each_a_provider():
+    X, y = rows(200)
+    nb = FederatedNB(2.0, providers="rows", schema=SCHEMA, random_state=1).fit(X, y)
+    assert len(nb.manifest_.providers) == 200
+    variance = next(iter(nb.manifest_.noises.values())).variance
+    alone = FederatedNB(2.0, providers=2, schema=SCHEMA, random_state=1).fit(X, y)
+    assert variance < 0.51 * next(iter(alone.manifest_.noises.values())).variance
+
+
+def test_learns_under_a_promise_that_says_what_it_rests_on():
+    X, y = rows()
+    nb = FederatedNB(1.0, schema=SCHEMA).fit(X, y)
+    assert nb.score(X, y) > 0.8
+    assert nb.inconsistent_ == ()
+    assert nb.guarantee_.epsilon == 1.0
+    assert nb.guarantee_.private
+    assert "simulated in one process" in str(nb.guarantee_)
+    again = NaiveBayesModel.from_json(nb.model_.to_json())
+    assert again.guarantee == nb.guarantee_
+    assert clone(nb).get_params() == nb.get_params()
+
+
+def test_a_seed_repeats_itself_and_ends_the_promise():
+    X, y = rows(300)
+    one, two = (FederatedNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    assert one.guarantee_.simulated
+    assert not one.guarantee_.private
+
+
+def test_without_a_schema_it_warns_of_the_leak():
+    X, y = rows(200)
+    with pytest.warns(PrivacyWarning, match="FederatedNB"):
+        nb = FederatedNB(1.0).fit(X, y)
+    assert "NOT KEPT" in str(nb.guarantee_)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"providers": 0}, "providers"),
+        ({"providers": 1}, "at least 2"),
+        ({"providers": "people"}, "providers"),
+        ({"numeric": "floats"}, "numeric"),
+        ({"partition": "diagonal"}, "partition"),
+        ({"partition": "vertical", "providers": "rows"}, "columns"),
+        ({"partition": "vertical", "aggregation": "masks"}, "ciphertexts"),
+        ({"tolerated": 3}, "missing or colluding"),
+        ({"mode": "open"}, "mode"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(options, match):
+    X, y = rows(50)
+    with pytest.raises((PrivacyError, SchemaError), match=match):
+        FederatedNB(schema=SCHEMA, **options).fit(X, y)

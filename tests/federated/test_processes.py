@@ -1,0 +1,231 @@
+"""Real processes on loopback: three providers, a collector and a receiver train a model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from rounds import SCHEMA, table
+
+from discreet import NaiveBayesModel, Statistics
+
+PATIENCE = 90
+NAMES = ["hospital-a", "hospital-b", "hospital-c"]
+
+
+def discreet(*arguments, cwd):
+    run = subprocess.run(
+        [sys.executable, "-m", "discreet", "federated", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=PATIENCE,
+    )
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+class Parties:
+    """Processes of one round, ended when the test ends."""
+
+    def __init__(self, folder):
+        self.folder, self.running = folder, []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self, *arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "discreet", "federated", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+        )
+        self.running.append(process)
+        return process
+
+    def collector(self):
+        return self.start(
+            *("collect", "manifest.json", "--identity", "collector.identity.json"),
+            *("--state", "kept-collector", "--port", self.port),
+        )
+
+    def party(self, step, name, *further):
+        state = () if step == "receive" else ("--state", f"kept-{name}")
+        return self.start(
+            *(step, "manifest.json", *further, "--identity", f"{name}.identity.json"),
+            *("--collector", self.url, *state),
+        )
+
+    def stop(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def parties(tmp_path):
+    made = Parties(tmp_path)
+    (tmp_path / "schema.json").write_text(SCHEMA.to_json())
+    yield made
+    made.stop()
+
+
+def identities(folder, *names, paillier=None):
+    for name in names:
+        further = ("--paillier", "--bits", 2048) if name == paillier else ()
+        discreet("identity", name, *further, cwd=folder)
+
+
+def write_rows(path, columns, codes, names, ids=None):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(["id"] if ids is not None else []), *names])
+        for row in range(len(codes)):
+            values = []
+            for name in names:
+                if name == "class":
+                    values.append(["no", "yes"][codes[row]])
+                    continue
+                value = columns[name][row]
+                values.append("" if value != value else value)
+            writer.writerow([*([ids[row]] if ids is not None else []), *values])
+
+
+def agreed(folder, *further, epsilon="inf", deadline=60, names=NAMES):
+    cards = [part for name in names for part in ("--provider", f"{name}.card.json")]
+    discreet(
+        *("manifest", "schema.json", *cards, "--collector", "collector.card.json"),
+        *("--receiver", "receiver.card.json", "--epsilon", epsilon, "--bins", 4),
+        *("--moments", "age", "--deadline", deadline, "-o", "manifest.json", *further),
+        cwd=folder,
+    )
+
+
+def ended(process, code=0):
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, (process.args, out, err)
+    return err
+
+
+def horizontal_tables(folder):
+    tables = [table(80, seed) for seed in range(3)]
+    for name, (columns, codes) in zip(NAMES, tables, strict=True):
+        write_rows(folder / f"{name}.csv", columns, codes, [*SCHEMA.names, "class"])
+    return tables
+
+
+def check_totals(folder, codes):
+    statistics = Statistics.from_json((folder / "statistics.json").read_text())
+    assert statistics.totals.tolist() == np.bincount(codes, minlength=2).tolist()
+    for one in statistics.tables.values():
+        assert one.counts.sum() == len(codes)
+    model = NaiveBayesModel.read(folder / "model.json")
+    assert set(model.predict(table(5, 1)[0])) <= {"no", "yes"}
+
+
+KEYED = ("--id", "id", "--key", "labels.paillier.json")
+RECEIVED = ("-o", "model.json", "--statistics", "statistics.json")
+
+
+def test_three_providers_train_with_the_collector_killed_in_mid_round(parties):
+    folder = parties.folder
+    identities(folder, *NAMES, "collector", "receiver")
+    tables = horizontal_tables(folder)
+    agreed(folder)
+    collector = parties.collector()
+    receiver = parties.party("receive", "receiver", *RECEIVED)
+    providers = [parties.party("provide", name, f"{name}.csv") for name in NAMES[:2]]
+    late = parties.party("provide", NAMES[2], f"{NAMES[2]}.csv")
+    kept = folder / "kept-collector"
+    until = time.monotonic() + PATIENCE
+    while not list(kept.glob("*/*.message")) and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(collector.pid, signal.SIGKILL)
+    collector.communicate()
+    time.sleep(0.3)
+    again = parties.collector()
+    for process in (*providers, late, receiver):
+        ended(process)
+    ended(again)
+    check_totals(folder, np.concatenate([codes for _, codes in tables]))
+
+
+def test_one_missing_provider_is_named_and_everyone_gives_up_at_the_deadline(parties):
+    folder = parties.folder
+    identities(folder, *NAMES, "collector", "receiver")
+    horizontal_tables(folder)
+    agreed(folder, epsilon=1, deadline=9)
+    processes = [
+        parties.collector(),
+        parties.party("receive", "receiver", *RECEIVED),
+        *(parties.party("provide", name, f"{name}.csv") for name in NAMES[:2]),
+    ]
+    for process in processes:
+        line = ended(process, code=2)
+        assert "deadline has passed" in line
+        assert "of 5: hospital-c to sign" in line
+    assert not (folder / "model.json").exists()
+
+
+def test_a_vertical_round_between_processes(parties):
+    folder, providers = parties.folder, NAMES[:2]
+    identities(folder, *providers, "labels", "collector", "receiver", paillier="labels")
+    columns, codes = table(60, 4)
+    ids = [f"p{i:03d}" for i in range(60)]
+    order = np.random.default_rng(0).permutation(60)
+    for path, names, rows in (
+        ("hospital-a.csv", ["colour", "age"], np.arange(60)),
+        ("hospital-b.csv", ["size"], order),  # files in another order are aligned by id
+        ("labels.csv", ["class"], order[::-1]),
+    ):
+        own = {name: column[rows] for name, column in columns.items()}
+        write_rows(folder / path, own, codes[rows], names, [ids[row] for row in rows])
+    agreed(
+        folder,
+        *("--label", "labels.card.json", "--rows", 60, "--key", "labels.paillier.public.json"),
+        *("--columns", "hospital-a=colour,age", "--columns", "hospital-b=size"),
+        names=providers,
+    )
+    processes = [
+        parties.collector(),
+        *(parties.party("provide", name, f"{name}.csv", "--id", "id") for name in providers),
+        parties.party(
+            "label", "labels", "labels.csv", "--id", "id", "--key", "labels.paillier.json"
+        ),
+        parties.party("receive", "receiver", *RECEIVED),
+    ]
+    for process in processes[1:]:
+        ended(process)
+    ended(processes[0])
+    check_totals(folder, codes)
+
+
+def test_keys_are_secret_files_and_are_not_replaced(tmp_path):
+    run = discreet("identity", "hospital-a", "--json", cwd=tmp_path)
+    files = json.loads(run.stdout)["files"]
+    assert os.stat(tmp_path / files["identity"]).st_mode & 0o077 == 0
+    again = subprocess.run(
+        [sys.executable, "-m", "discreet", "federated", "identity", "hospital-a"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=PATIENCE,
+    )
+    assert again.returncode == 2
+    assert "not replaced" in again.stderr

@@ -1,0 +1,346 @@
+"""Claims: no sheet of a randomized-response survey says more than its epsilon allows.
+
+Everything here is exact. ``law`` walks through every random choice of the sampler that a device
+runs, with its probability as a fraction, and finds what really leaves it; ``worst_ratio`` compares
+that for every two people. Known-bad twins go through the same functions and must fail.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, PrivacyError, Schema, SchemaError
+from discreet.errors import EstimationError
+from discreet.mechanisms.laws import Law
+from discreet.mechanisms.response import MODELS, ONE, Related, Response, Unrelated
+from discreet.privacy import epsilon_of_channel
+from discreet.randomness import Random
+from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from discreet.survey.respondent import MemoryStore, Respondent
+
+Output = tuple[Any, ...]
+Chances = dict[Output, Fraction]
+
+
+class Choices(Random):
+    """A source that takes one given path through all random choices and knows its probability."""
+
+    simulated: ClassVar[bool] = True
+
+    def __init__(self, path: Sequence[int]) -> None:
+        self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
+
+    def choose(self, chances: Sequence[Fraction]) -> int:
+        place = len(self.taken)
+        branch = self.path[place] if place < len(self.path) else 0
+        self.taken.append((branch, len(chances)))
+        self.chance *= chances[branch]
+        return branch
+
+    def raw(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        return np.zeros(count, np.uint8)  # the id of a sheet, which depends on nothing
+
+    def integers(self, below: int, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.array([self.choose([Fraction(1, below)] * below) for _ in range(size)], np.int64)
+
+    def bernoulli_words(self, threshold: int, size: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        chances = [1 - Fraction(threshold, ONE), Fraction(threshold, ONE)]
+        return np.array([self.choose(chances) for _ in range(size)], np.bool_)
+
+
+def law(send: Callable[[Choices], Output]) -> Chances:
+    """What leaves a device, by running it on every path."""
+    found: Chances = defaultdict(Fraction)
+    path: list[int] | None = []
+    while path is not None:
+        choices = Choices(path)
+        output = send(choices)
+        found[output] += choices.chance
+        taken = choices.taken
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        path = [*(branch for branch, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
+    return {sent: chance for sent, chance in found.items() if chance}
+
+
+def worst_ratio(laws: Sequence[Chances]) -> Fraction | float:
+    """The largest P(output | one person) / P(output | another)."""
+    assert all(sum(one.values()) == 1 for one in laws)
+    worst = Fraction(1)
+    for output in set().union(*laws):
+        chances = [one.get(output, Fraction(0)) for one in laws]
+        if min(chances) == 0:
+            return math.inf
+        worst = max(worst, max(chances) / min(chances))
+    return worst
+
+
+def is_private(laws: Sequence[Chances], epsilon: float) -> bool:
+    ratio = worst_ratio(laws)
+    if isinstance(ratio, float):
+        return math.isinf(epsilon)
+    return math.log(ratio.numerator) - math.log(ratio.denominator) <= epsilon * (1 + 1e-12)
+
+
+LAWS = {
+    "uniform": (),
+    "skewed": (Law((0,), (1, 3)), Law((1,), (2, 1, 5))),
+    "joint": (Law((1, 0), (1, 2, 3, 4, 5, 6)),),
+}
+CHANNELS: list[Response] = [
+    *(Unrelated((2,), theta) for theta in ("0.01", "0.5", "0.9", "1/3")),
+    *(Unrelated((2, 3), theta, laws) for theta in ("0.2", "0.7") for laws in LAWS.values()),
+    Unrelated((2, 2, 2), "0.5"),
+    *(Related((2,), theta) for theta in ("0.1", "0.4", "0.6", "0.9", "1/3")),
+    Related((2, 2), "0.7"),
+]
+
+
+def name(channel: Response) -> str:
+    return f"{channel.name}-{channel.sizes}-{channel.theta}"
+
+
+def sent_by(channel: Response, truth: Sequence[int]) -> Callable[[Choices], Output]:
+    return lambda random: tuple(channel.perturb([list(truth)], random)[0].tolist())
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=name)
+def test_the_sampler_draws_the_stated_channel_exactly(channel):
+    for truth in channel.outputs():
+        stated = {r: channel.likelihood(truth, r) for r in channel.outputs()}
+        assert law(sent_by(channel, truth)) == {r: p for r, p in stated.items() if p}
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=name)
+def test_the_stated_epsilon_is_what_enumeration_finds(channel):
+    laws = [law(sent_by(channel, truth)) for truth in channel.outputs()]
+    ratio, stated = worst_ratio(laws), channel.epsilon_exact()
+    assert is_private(laws, stated)
+    assert stated == epsilon_of_channel(channel.channel())
+    if math.isfinite(stated):
+        assert not is_private(laws, stated * 0.999)  # and it is no larger than it must be
+        assert channel._worst_ratio() == ratio  # what large groups use instead of enumeration
+    else:
+        assert channel._worst_ratio() is None
+
+
+def test_the_loss_of_a_group_of_uniform_bits_is_large_and_printed():
+    for bits in (1, 3, 5, 15, 40):
+        channel = Unrelated((2,) * bits, "0.5")
+        assert channel.epsilon_exact() == pytest.approx(math.log(1 + 2**bits))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("laws", LAWS.values(), ids=LAWS)
+def test_theta_by_epsilon_is_the_largest_that_keeps_it(epsilon, laws):
+    channel = Unrelated.of_epsilon(epsilon, (2, 3), laws)
+    assert channel.epsilon_exact() == pytest.approx(epsilon, rel=1e-12)
+    assert is_private([law(sent_by(channel, t)) for t in channel.outputs()], epsilon)
+    more = Unrelated((2, 3), channel.theta_exact + Fraction(1, 10**6), laws)
+    assert not is_private([law(sent_by(more, t)) for t in more.outputs()], epsilon)
+    assert Related.of_epsilon(epsilon, (2,)).epsilon_exact() == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_warner_on_a_group_has_no_epsilon_and_says_so():
+    for theta in ("0.3", "0.7"):
+        assert math.isinf(Related((2, 2), theta).epsilon_exact())
+        assert math.isinf(Related((2,) * 12, theta).epsilon_exact())
+    with pytest.raises(PrivacyError, match="infinite epsilon"):
+        Related.of_epsilon(1.0, (2, 2))
+    schema = Schema([Categorical("a", ["n", "y"], optional=False)], "c", ["n", "y"])
+    survey = Questionnaire.of(schema, 0.7, model="related")
+    assert math.isinf(survey.guarantee.epsilon)
+    assert "complement" in str(survey.guarantee)
+    assert "no epsilon" in survey.sentence
+
+
+def test_no_protection_is_no_epsilon():
+    assert math.isinf(Unrelated((2, 3), 1).epsilon_exact())
+    assert math.isinf(Related((2,), 1).epsilon_exact())
+    assert math.isinf(Unrelated((2,), "0.5", (Law((0,), (0, 1)),)).epsilon_exact())
+    assert Unrelated((2,), 0).epsilon_exact() == 0
+    assert Related((2,), "1/2").epsilon_exact() == 0
+    with pytest.raises(PrivacyError, match="probability zero"):
+        Unrelated.of_epsilon(1.0, (2,), (Law((0,), (0, 1)),))
+
+
+def test_errors_say_where_nothing_can_be_estimated():
+    table = np.eye(2)
+    with pytest.raises(EstimationError, match="theta is 0"):
+        Unrelated((2, 2), 0).unmixed(table, {0: 0, 1: 1})
+    with pytest.raises(EstimationError, match="theta is 1/2"):
+        Related((2, 2), 0.5).unmixed(table, {0: 0, 1: 1})
+    with pytest.raises(SchemaError, match="exactly two"):
+        Related((2, 3), 0.7)
+    assert set(MODELS) == {"unrelated", "related"}
+
+
+# ---------------------------------------------------------------- whole sheets, as serialised
+SCHEMA = Schema(
+    [Categorical("a", ["n", "y"], optional=False), Categorical("b", ["n", "y"], optional=False)],
+    "c",
+    ["n", "y"],
+)
+TWO = Questionnaire(
+    SCHEMA,
+    [Group(("a", "c"), theta=0.3), Group(("b",), epsilon=1.0)],
+    [PersonalLaw(("a",), (1, 2))],
+)
+
+
+def people() -> Iterator[dict[str, str]]:
+    for answers in itertools.product("ny", repeat=3):
+        yield dict(zip("abc", answers, strict=True))
+
+
+def sheet_of(survey: Questionnaire, answers: dict[str, str]) -> Callable[[Choices], Output]:
+    """The text that leaves the device."""
+
+    def send(random: Choices) -> Output:
+        sheet = Respondent(survey, MemoryStore(), random_state=random).sheet(answers)
+        return (sheet.to_json(),)
+
+    return send
+
+
+def test_a_serialised_sheet_keeps_the_sum_of_its_groups():
+    laws = [law(sheet_of(TWO, answers)) for answers in people()]
+    total = TWO.guarantee.epsilon
+    assert is_private(laws, total)
+    assert not is_private(laws, total * 0.999)
+    assert total == pytest.approx(math.log(1 + 0.3 / (0.7 / 6)) + 1.0)
+
+
+def test_a_sheet_drawn_twice_is_the_known_bad_twin():
+    """Two draws for one person, as a respondent who forgets would make, break the promise."""
+
+    def twice(answers):
+        def send(random):
+            one, two = (sheet_of(TWO, answers)(random) for _ in range(2))
+            return one + two
+
+        return send
+
+    some = [{"a": "n", "b": "n", "c": "n"}, {"a": "y", "b": "n", "c": "n"}]
+    assert is_private([law(sheet_of(TWO, answers)) for answers in some], TWO.guarantee.epsilon)
+    assert not is_private([law(twice(answers)) for answers in some], TWO.guarantee.epsilon)
+
+
+def test_a_sheet_sent_again_is_the_same_sheet():
+    """What our respondent does instead."""
+
+    def again(answers):
+        def send(random):
+            respondent = Respondent(TWO, MemoryStore(), random_state=random)
+            return tuple(respondent.sheet(answers).to_json() for _ in range(3))
+
+        return send
+
+    assert is_private([law(again(answers)) for answers in people()], TWO.guarantee.epsilon)
+
+
+def test_a_sheet_that_names_its_coin_is_a_known_bad_twin():
+    """A field that says which questions were answered: the likeliest mistake of a form."""
+
+    def telling(answers):
+        channel = TWO.channels[1]
+
+        def send(random):
+            private = bool(random.bernoulli_words(channel.threshold, 1)[0])
+            drawn = int(channel.draw(1, random)[0, 0])
+            return (private, "ny".index(answers["b"]) if private else drawn)
+
+        return send
+
+    assert worst_ratio([law(telling(answers)) for answers in people()]) == math.inf
+
+
+def test_drawing_personal_answers_only_when_needed_is_safe_but_one_joint_coin_is_not_two():
+    """Groups promise independent coins; one coin for both groups costs as one larger group."""
+
+    def one_coin(answers):
+        def send(random):
+            private = bool(random.bernoulli_words(TWO.channels[1].threshold, 1)[0])
+            truth = np.array([["ny".index(answers[n]) for n in "abc"]])
+            places = [0, 2, 1]
+            drawn = np.concatenate([c.draw(1, random) for c in TWO.channels], axis=1)
+            return tuple((truth[:, places] if private else drawn)[0].tolist())
+
+        return send
+
+    even = TWO.channels[1].theta_exact
+    same = Questionnaire(SCHEMA, [Group(("a", "c"), theta=even), TWO.groups[1]], TWO.laws)
+    laws = [law(one_coin(answers)) for answers in people()]
+    assert is_private([law(sheet_of(same, a)) for a in people()], same.guarantee.epsilon)
+    assert math.log(worst_ratio(laws)) != pytest.approx(same.guarantee.epsilon)
+
+
+# ------------------------------------------- testing on randomized records: 001, section 3.4
+def hit(answers: Sequence[int]) -> bool:
+    """A classifier that predicts c from a and b; whether it is right."""
+    return int(answers[0] and answers[1]) == answers[2]
+
+
+ONE_GROUP = Questionnaire.of(SCHEMA, 0.5)
+
+
+def test_the_sheet_alone_lets_us_test_within_epsilon():
+    assert is_private(
+        [law(sheet_of(ONE_GROUP, answers)) for answers in people()], ONE_GROUP.guarantee.epsilon
+    )
+
+
+def test_the_published_way_to_test_is_a_known_bad_twin():
+    """001, 3.4: the sheet, and from the same person whether the personal part was predicted right.
+
+    A mismatch proves that the sheet is private: infinite epsilon.
+    """
+    channel = ONE_GROUP.channels[0]
+
+    def published(answers):
+        truth = ["ny".index(answers[n]) for n in "abc"]
+
+        def send(random):
+            private = bool(random.bernoulli_words(channel.threshold, 1)[0])
+            personal = channel.draw(1, random)[0].tolist()
+            return (*(truth if private else personal), hit(personal))
+
+        return send
+
+    laws = [law(published(answers)) for answers in people()]
+    assert worst_ratio(laws) == math.inf
+    assert not is_private(laws, 1e9)
+
+
+def test_own_personal_answers_have_no_epsilon_against_who_knows_them():
+    """001's 6.3 claims the contrary: given the personal answer, a mismatch is proof."""
+    own = Questionnaire.of(SCHEMA, 0.5)
+    own = Questionnaire(SCHEMA, own.groups, personal="own")
+    known = {"a": "n", "b": "n", "c": "n"}
+
+    def send_of(answers):
+        def send(random):
+            made = Respondent(own, MemoryStore(), random_state=random).sheet(answers, known)
+            return (made.to_json(),)
+
+        return send
+
+    assert worst_ratio([law(send_of(answers)) for answers in people()]) == math.inf
+    assert math.isinf(own.guarantee.epsilon)
+    assert "respondents' own" in str(own.guarantee)
+
+
+def test_nothing_but_the_answers_is_in_a_sheet():
+    sheet = Respondent(TWO, MemoryStore()).sheet({"a": "n", "b": "y", "c": "n"})
+    body = json.loads(sheet.to_json())
+    assert body.keys() == {"format", "version", "questionnaire", "id", "answers", "digest"}
+    assert len(body["answers"]) == 3

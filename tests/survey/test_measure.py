@@ -1,0 +1,196 @@
+"""The privacy measure: as published where it is, from the definition, and soundly beside it."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, Schema, SchemaError, SurveyNB, estimate
+from discreet.randomness import SeededRandom
+from discreet.survey.beliefs import Attacker, Beliefs
+from discreet.survey.inversion import statistics_of
+from discreet.survey.measure import (
+    channel_of,
+    measure,
+    posterior,
+    pse,
+    rec_known,
+    rec_unknown,
+    unrelated_channel,
+)
+from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from discreet.survey.simulation import simulate
+
+BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
+
+
+def published_pse(wa, wy, theta):
+    """The last formula of 001, section 4.1, with its W_y as printed; right at W_y = 1/2."""
+    kept, decoy = theta + (1 - theta) * wy, (1 - theta) * wy
+    kept0, decoy0 = theta + (1 - theta) * (1 - wy), (1 - theta) * (1 - wy)
+    both = wa * (1 - wa)
+    first = both * kept * decoy0 / (kept * wa + decoy0 * (1 - wa))
+    second = 2 * both * decoy0 * kept0 / (kept0 * (1 - wa) + decoy0 * wa)
+    third = both * decoy * kept / (kept * wa + decoy * (1 - wa))
+    return first + second + third
+
+
+@pytest.mark.parametrize("wa", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("theta", [0.0, 0.25, 0.5, 0.9])
+def test_pse_is_the_published_formula_at_one_half_and_the_definition_elsewhere(wa, theta):
+    prior = np.array([1 - wa, wa])
+    even = pse(prior, unrelated_channel(theta, [0.5, 0.5]))
+    assert even == pytest.approx(published_pse(wa, 0.5, theta))
+    law = [0.8, 0.2]
+    channel = unrelated_channel(theta, law)
+    by_hand = 0.0
+    for o, r in itertools.product((0, 1), repeat=2):
+        sent = (theta if r == o else 0) + (1 - theta) * law[r]
+        other = (1 - theta) * law[r] + (theta if r == 1 - o else 0)
+        whole = prior[o] * sent + prior[1 - o] * other
+        by_hand += prior[o] * sent * (prior[1 - o] * other / whole)
+    assert pse(prior, channel) == pytest.approx(by_hand)
+    if theta:
+        assert pse(prior, channel) != pytest.approx(published_pse(wa, 0.2, theta))
+
+
+def test_privacy_falls_from_the_prior_to_nothing():
+    prior = np.array([0.7, 0.3])
+    row = [pse(prior, unrelated_channel(t, [0.5, 0.5])) for t in np.linspace(0, 1, 21)]
+    assert row[0] == pytest.approx(2 * 0.7 * 0.3)  # theta = 0: the prior alone
+    assert row[-1] == pytest.approx(0)
+    assert all(a > b for a, b in itertools.pairwise(row))
+
+
+def test_the_published_example_of_recoverability():
+    """001, 4.2: confidences 80, 60, 40 and 30 %; they do not add up to one, so REC is not 1."""
+    assert rec_known([0.5, 0.5], [[0.6, 0.8], [0.3, 0.4]]) == pytest.approx(1.05)
+    sent = np.array([[0.3, 0.2], [0.1, 0.4]])
+    expected = 0.6 * 0.7 + 0.4 * 0.8 + 0.2 * 0.7 + 0.8 * 0.8
+    assert rec_unknown(sent, np.array([0.7, 0.8])) == pytest.approx(expected)
+
+
+def test_rec_of_proper_rules_is_one_so_the_published_difference_is_never_positive(survey):
+    found = measure(survey)
+    for one in (*found.questions, *found.groups):
+        assert one.rec_known == pytest.approx(1)
+        assert one.published_known <= 1e-12
+        assert one.published_known == pytest.approx(one.before - one.rec_known)
+
+
+SURVEYS = {
+    "one group": Questionnaire.of(BITS, 0.5),
+    "two groups": Questionnaire(
+        BITS,
+        [Group(("a",), theta=0.3), Group(("b", "c"), theta=0.6)],
+        [PersonalLaw(("b",), (1, 3))],
+    ),
+    "related": Questionnaire.of(BITS, 0.7, model="related"),
+    "mixed": Questionnaire(
+        BITS, [Group(("a", "c"), theta=0.7, model="related"), Group(("b",), theta=0.5)]
+    ),
+}
+
+
+def beliefs_of(survey):
+    law = {"a": np.array([[0.8, 0.2], [0.3, 0.7]]), "b": np.array([[0.6, 0.4], [0.1, 0.9]])}
+    return Beliefs(survey, np.array([0.7, 0.3]), law)
+
+
+def joint_of(survey, beliefs):
+    """P(truth, sheet) of all, from the channels' exact likelihoods."""
+    joint = np.zeros((*survey.sizes, *survey.sizes))
+    for truth in np.ndindex(*survey.sizes):
+        prior = beliefs.prior[truth[2]]
+        prior *= beliefs.conditional["a"][truth[2], truth[0]]
+        prior *= beliefs.conditional["b"][truth[2], truth[1]]
+        for sheet in np.ndindex(*survey.sizes):
+            chance = math.prod(
+                channel.likelihood([truth[p] for p in places], [sheet[p] for p in places])
+                for channel, places in zip(survey.channels, survey.places, strict=True)
+            )
+            joint[truth + sheet] = prior * float(chance)
+    return joint
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+def test_the_sound_figures_are_those_of_brute_force(survey):
+    beliefs = beliefs_of(survey)
+    joint, found = joint_of(survey, beliefs), measure(survey, beliefs)
+    assert found.exact
+    for j, name in enumerate(survey.names):
+        entry = next(one for one in found.questions if one.name == name)
+        others = tuple(k for k in range(3) if k != j)
+        seen = joint.sum(axis=others)  # (answer, sheet)
+        right = (seen**2 / np.maximum(seen.sum(axis=0), 1e-300)).sum()
+        assert entry.sound_unknown == pytest.approx(1 - right)
+        worst = 0.0
+        for i in others:
+            (k,) = set(range(3)) - {i, j}
+            pair = joint.sum(axis=k)
+            pair = pair if i < j else pair.swapaxes(0, 1)  # (known, answer, sheet)
+            worst = max(worst, (pair**2 / np.maximum(pair.sum(axis=1), 1e-300)[:, None]).sum())
+        assert entry.sound_known == pytest.approx(1 - worst)
+        assert entry.sound_known <= entry.sound_unknown + 1e-12 <= entry.before + 2e-12
+        prior = beliefs.margin(name)
+        np.testing.assert_allclose(found.priors[name], prior)
+        sent = joint.sum(axis=(0, 1, 2)).sum(axis=others)
+        both = joint.sum(axis=others).sum(axis=tuple(k + 1 for k in others))
+        np.testing.assert_allclose(found.posteriors[name], (both / sent).T)
+        np.testing.assert_allclose(posterior(prior, channel_of(survey, name)), (both / sent).T)
+
+
+def test_a_report_never_lifts_a_belief_beyond_what_epsilon_allows():
+    """For any knowledge of the shape of a model; the known-bad twin is a smaller epsilon."""
+    survey = SURVEYS["two groups"]
+    sheets = np.array(list(np.ndindex(*survey.sizes)))
+    rng = np.random.default_rng(0)
+    factor = math.exp(survey.guarantee.epsilon)
+    largest = 0.0
+    for _ in range(300):
+        p = rng.dirichlet([0.2, 0.2])
+        law = {n: rng.dirichlet([0.2, 0.2], 2) for n in "ab"}
+        beliefs = Beliefs(survey, p, law)
+        attacker = Attacker(beliefs, sheets)
+        for name in survey.names:
+            after = attacker.answer(name) / attacker.chance[:, None]
+            before = beliefs.margin(name)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                odds = (after / (1 - after)) / (before / (1 - before))
+            largest = max(largest, np.nanmax(odds[np.isfinite(odds)]))
+    assert largest <= factor * (1 + 1e-9)
+    assert largest > 0.2 * factor
+
+
+def test_large_questionnaires_are_averaged_over_invented_sheets():
+    schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(3)], "c", [0, 1])
+    from discreet.survey import measure as module
+
+    survey = Questionnaire.of(schema, 0.5)
+    exact = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
+    limit, module.ENUMERATED = module.ENUMERATED, 1
+    try:
+        drawn = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
+    finally:
+        module.ENUMERATED = limit
+    assert exact.exact
+    assert not drawn.exact
+    for one, two in zip(exact.questions, drawn.questions, strict=True):
+        assert one.sound_unknown == pytest.approx(two.sound_unknown, abs=0.02)  # 5 deviations
+        assert one.sound_known == pytest.approx(two.sound_known, abs=0.02)
+
+
+def test_beliefs_can_be_stated_or_come_from_a_model(survey, invented):
+    tally = simulate(survey, invented(survey, 3000), SeededRandom(0))
+    model = estimate(statistics_of(tally))
+    found = measure(survey, Beliefs.of_model(survey, model))
+    np.testing.assert_allclose(found.priors["sick"], np.exp(model.log_prior))
+    assert found.epsilon == survey.guarantee.epsilon
+    other = SurveyNB(0.5, schema=BITS, random_state=0).fit([["n", "n"], ["y", "y"]], ["n", "y"])
+    with pytest.raises(SchemaError, match="other questions"):
+        Beliefs.of_model(survey, other.model_)
+    with pytest.raises(SchemaError, match="add up"):
+        Beliefs.stated(survey, {"smokes": [0.5, 0.6]})
+    with pytest.raises(SchemaError, match="'weight'"):
+        Beliefs.stated(survey, {"weight": [1.0]})

@@ -1,0 +1,204 @@
+"""A questionnaire explains itself, travels as JSON or YAML, and says what it promises."""
+
+import json
+import math
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
+from discreet.errors import DiscreetError
+from discreet.survey.form import form_of, instructions
+from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+
+EXAMPLE = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
+BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
+
+
+def changed(**fields):
+    """The example as JSON text with some fields replaced; it no longer states its channels."""
+    body = json.loads(Questionnaire.from_yaml(EXAMPLE).to_json())
+    del body["digest"], body["channels"]
+    return json.dumps(body | fields)
+
+
+def test_it_is_the_same_in_json_and_in_yaml(survey):
+    for one in (survey, Questionnaire.from_yaml(EXAMPLE)):
+        again = Questionnaire.from_json(one.to_json())
+        assert again.digest == one.digest
+        assert again.to_json() == one.to_json()
+        assert [c.parameters() for c in again.channels] == [c.parameters() for c in one.channels]
+    assert Questionnaire.from_json(changed()).digest == Questionnaire.from_yaml(EXAMPLE).digest
+
+
+def test_the_example_has_six_private_questions_in_two_groups():
+    one = Questionnaire.from_yaml(EXAMPLE)
+    assert len(one.names) == 6
+    assert len(one.groups) == 2
+    shown = Path(__file__).parents[2] / "examples" / "survey" / "questionnaire.yaml"
+    assert shown.read_text("utf-8") == EXAMPLE
+
+
+def test_words_of_yaml_stay_words():
+    one = Questionnaire.from_yaml(EXAMPLE)
+    assert one.schema.classes == ("no", "yes")  # YAML 1.1 would read False and True
+    with pytest.raises(FormatError, match="references"):
+        Questionnaire.from_yaml("a: &x 1\nb: *x")
+    with pytest.raises(FormatError, match="YAML"):
+        Questionnaire.from_yaml("a: [1")
+    with pytest.raises(FormatError):
+        Questionnaire.from_yaml("just words")
+
+
+def test_devices_draw_with_integers_over_two_to_the_64(survey):
+    body = json.loads(survey.to_json())
+    assert body["channels"][0]["theta"] == str(math.floor(Fraction(6, 10) * 2**64))
+    assert body["channels"][0]["laws"][0] == {"places": [0], "weights": [1, 3]}
+    body["channels"][0]["theta"] = str(2**64 - 1)
+    del body["digest"]
+    with pytest.raises(PrivacyError, match="otherwise than promised"):
+        Questionnaire.from_json(json.dumps(body))
+
+
+def test_damage_and_future_versions_are_found(survey):
+    text = survey.to_json()
+    with pytest.raises(FormatError, match="changed or damaged"):
+        Questionnaire.from_json(text.replace('"sick"', '"ill"'))
+    with pytest.raises(FormatError, match="version 2"):
+        Questionnaire.from_json(text.replace('"version": 1', '"version": 2'))
+    with pytest.raises(FormatError, match="truncated"):
+        Questionnaire.from_json(text[:100])
+    with pytest.raises(FormatError, match="misshapen at colour"):
+        Questionnaire.from_json(changed(colour="red"))
+
+
+QUESTION = {"name": "burnout", "answers": ["no", "yes"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"target": "weight"}, "none of the questions"),
+        ({"questions": [QUESTION, QUESTION]}, "two questions are named"),
+        ({"questions": [QUESTION, {"name": "a"}]}, "list its answers"),
+        (
+            {"questions": [QUESTION, {"name": "a", "answers": [1], "lower": 0}]},
+            "answers and bounds",
+        ),
+        ({"personal": "nobody"}, "device or own"),
+        ({"device": "pigeon"}, "software or hand or either"),
+        ({"groups": [{"questions": ["burnout"], "theta": 0.5}]}, "in no group"),
+        ({"groups": []}, "in no group"),
+        ({"groups": [{"questions": [], "theta": 0.5}]}, "no questions"),
+        ({"groups": [{"questions": ["weight"], "theta": 0.5}]}, "'weight'"),
+        ({"groups": [{"questions": ["sleep", "sleep"], "theta": 0.5}]}, "twice"),
+        ({"groups": [{"questions": ["sleep"]}]}, "exactly one of theta"),
+        ({"groups": [{"questions": ["sleep"], "theta": 0.5, "epsilon": 1}]}, "theta and epsilon"),
+        ({"joint": [{"questions": ["sleep", "leaving"], "law": [1] * 6}]}, "different groups"),
+        ({"joint": [{"questions": ["burnout", "sleep"], "law": [1] * 6}]}, "two personal laws"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(fields, words):
+    with pytest.raises(DiscreetError, match=words):
+        Questionnaire.from_json(changed(**fields))
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        ([0.5, 0.6], "add up to 1.1"),
+        ([1], "1 weights, the answers need 2: n, y"),
+        ([0, 0], "not all zero"),
+        ([-1, 2], "0 or more"),
+        (["x", 1], "write a number"),
+        ([1, 2**60], "beyond 2\\^53"),
+    ],
+)
+def test_a_law_that_is_none_is_refused(law, words):
+    body = json.loads(Questionnaire.of(BITS, 0.5).to_json())
+    del body["digest"], body["channels"]
+    body["questions"][0]["personal"]["law"] = law
+    with pytest.raises(DiscreetError, match=words):
+        Questionnaire.from_json(json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    ("group", "error", "words"),
+    [
+        ({"theta": 0}, EstimationError, "theta is 0"),
+        ({"theta": 1.2}, PrivacyError, "0 to 1"),
+        ({"theta": 0.5, "model": "related"}, EstimationError, "theta is 1/2"),
+        ({"epsilon": 1, "model": "related"}, PrivacyError, "infinite epsilon"),
+        ({"epsilon": -1}, PrivacyError, "above 0"),
+        ({"belief": (0.5, 0.4)}, PrivacyError, "0 < prior < posterior < 1"),
+        ({"belief": (0.1, 1)}, PrivacyError, "0 < prior < posterior < 1"),
+        ({"theta": 0.5, "model": "guess"}, SchemaError, "unrelated or related"),
+    ],
+)
+def test_theta_is_checked_where_it_is_written(group, error, words):
+    with pytest.raises(error, match=words):
+        Questionnaire(BITS, [Group(("a", "b", "c"), **group)])
+
+
+@pytest.mark.parametrize(("prior", "posterior"), [("0.1", "0.5"), ("0.01", "0.02"), ("1/2", "0.9")])
+def test_theta_by_belief_is_the_largest_that_keeps_it(prior, posterior):
+    """The worst statement is a whole answer of the group, whose decoy is rarest."""
+    made = Questionnaire(
+        BITS,
+        [Group(("a", "b", "c"), belief=(prior, posterior))],
+        [PersonalLaw(("a",), (1, 4))],
+    )
+    channel, prior, posterior = made.channels[0], Fraction(prior), Fraction(posterior)
+
+    def belief(channel):
+        rarest = min(channel.outputs(), key=channel.law_of)
+        true = channel.likelihood(rarest, rarest)
+        false = channel.likelihood([1 - v for v in rarest], rarest)
+        return prior * true / (prior * true + (1 - prior) * false)
+
+    assert belief(channel) <= posterior
+    assert float(belief(channel)) == pytest.approx(float(posterior), rel=1e-12)
+    odds = posterior * (1 - prior) / prior / (1 - posterior)
+    assert channel.epsilon_exact() == pytest.approx(math.log(odds))
+
+
+def test_the_promise_says_what_it_rests_on(schema):
+    groups = Questionnaire.of(schema, 0.5, bins=3)
+    options = {"cuts": groups.cuts}
+    software = Questionnaire(schema, groups.groups, **options)
+    hand = Questionnaire(schema, groups.groups, device="hand", **options)
+    own = Questionnaire(schema, groups.groups, personal="own", **options)
+    open_ = Questionnaire.of(schema, 1, bins=3)
+    assert software.guarantee.epsilon == hand.guarantee.epsilon  # the same channel
+    assert "own randomization device" in str(hand.guarantee)
+    assert "own randomization device" not in str(software.guarantee)
+    assert math.isinf(own.guarantee.epsilon)
+    assert "no epsilon" in own.sentence
+    assert "rely on nothing" in open_.sentence
+    assert f"epsilon {software.guarantee.epsilon:.3g}" in software.sentence
+    assert software.guarantee.epsilon == pytest.approx(sum(software.epsilons))
+    for one in (software, hand, own, open_):
+        assert one.sentence.count(". ") == 0
+        assert one.sentence.endswith(".")
+
+
+def test_the_paper_form_draws_the_same_channel():
+    one = Questionnaire.from_yaml(EXAMPLE)
+    steps = instructions(one)[0]
+    assert steps[:3] == [
+        "Draw a whole number from 1 to 5 so that nobody sees it.",
+        "1 to 3: tick your true answers to all questions of this part.",
+        "4 to 5: tick what the following draws say, whatever is true.",
+    ]
+    assert "For medication: draw from 1 to 10; 1 to 7 is no, 8 to 10 is yes." in steps
+    page = form_of(one)
+    assert one.digest in page
+    assert "<script" not in page
+    warner = Questionnaire(BITS, [Group(("a", "b", "c"), theta="2/3", model="related")])
+    assert "opposite" in instructions(warner)[0][-1]
+    with pytest.raises(PrivacyError, match="dice"):
+        form_of(Questionnaire(BITS, [Group(("a", "b", "c"), epsilon=1.0)]))
+    evil = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], title="<b>&")
+    assert "&lt;b&gt;&amp;" in form_of(evil)

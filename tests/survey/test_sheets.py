@@ -1,0 +1,244 @@
+"""One person sends one sheet, drawn once; tallies are integers that do not care for order."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Categorical, EstimationError, FormatError, Schema, SchemaError
+from discreet.randomness import SeededRandom
+from discreet.survey.bulk import SheetFile, tally_parquet
+from discreet.survey.questionnaire import Questionnaire
+from discreet.survey.respondent import FolderStore, MemoryStore, Respondent, randomized
+from discreet.survey.sheet import Sheet
+from discreet.survey.tally import Tally
+
+
+def variant(survey, **options):
+    fields = {"laws": survey.laws, "cuts": survey.cuts, **options}
+    return Questionnaire(survey.schema, survey.groups, **fields)
+
+
+def same(one, two):
+    np.testing.assert_array_equal(one.distinct()[0], two.distinct()[0])
+    np.testing.assert_array_equal(one.distinct()[1], two.distinct()[1])
+    assert (one.rejected, one.repeated) == (two.rejected, two.repeated)
+
+
+def test_the_sheet_is_kept_before_it_leaves_and_sent_again_as_it_is(survey, answers, tmp_path):
+    first = Respondent(survey, FolderStore(tmp_path)).sheet(answers)
+    kept = list(tmp_path.glob("*.json"))
+    assert [path.read_text() for path in kept] == [first.to_json()]
+    for changed in (answers, {**answers, "smokes": "no"}):
+        assert Respondent(survey, FolderStore(tmp_path)).sheet(changed) == first
+    kept[0].write_text(first.to_json()[:-20])
+    with pytest.raises(FormatError, match="not drawn again"):
+        Respondent(survey, FolderStore(tmp_path)).sheet(answers)
+
+
+def test_a_lost_race_returns_the_winners_sheet(survey, answers):
+    store = MemoryStore()
+    winner = Respondent(survey, MemoryStore()).sheet(answers)
+
+    class Late(MemoryStore):
+        def read(self, plan):
+            return store.read(plan)
+
+        def write(self, plan, number, report):
+            store.write(plan, 0, winner.to_json())
+            return False
+
+    assert Respondent(survey, Late()).sheet(answers) == winner
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"smokes": "perhaps"}, "smokes: 'perhaps'"),
+        ({"weight": 70}, "weight, which no one asked for"),
+        ({"smokes": None}, "smokes"),
+        ({"age": 17}, "public bounds"),
+        ({"sick": None}, "sick"),
+    ],
+)
+def test_answers_are_checked_before_anything_is_drawn(survey, answers, change, words):
+    store = MemoryStore()
+    with pytest.raises(SchemaError, match=words):
+        Respondent(survey, store).sheet({**answers, **change})
+    assert store.read(survey.digest) == []
+    with pytest.raises(SchemaError, match="there is no answer"):
+        Respondent(survey, store).sheet({"age": 30})
+
+
+def test_own_personal_answers_are_asked_for_and_sent(survey, answers):
+    own = variant(survey, personal="own")
+    with pytest.raises(SchemaError, match="pass personal="):
+        Respondent(own, MemoryStore()).sheet(answers)
+    with pytest.raises(SchemaError, match="device draws"):
+        Respondent(survey, MemoryStore()).sheet(answers, answers)
+    personal = {"smokes": "no", "region": "east", "age": 80, "sick": "yes"}
+    groups = {(1, 0): 0, (0, 1): 0}
+    for _ in range(200):
+        sheet = Respondent(own, MemoryStore()).sheet(answers, personal)
+        groups[sheet.answers[0], sheet.answers[3]] += 1
+        assert (sheet.answers[1], sheet.answers[2]) in {(1, 0), (2, 1)}
+    assert min(groups.values()) > 40  # of 200 at 0.6: a false alarm in 1e-9
+
+
+def test_a_draw_by_hand_is_taken_as_it_was_clicked(survey, answers, tmp_path):
+    hand = variant(survey, device="hand")
+    clicked = {**answers, "age": "50 to 98"}
+    sheet = Respondent(hand, FolderStore(tmp_path), by_hand=True).sheet(clicked)
+    assert sheet.answers == (1, 1, 1, 0)
+    assert Respondent(hand, FolderStore(tmp_path), by_hand=True).sheet(answers) == sheet
+    assert "own randomization device" in str(hand.guarantee)
+    with pytest.raises(SchemaError, match="draw by hand"):
+        Respondent(hand, MemoryStore())
+    with pytest.raises(SchemaError, match="either"):
+        Respondent(survey, MemoryStore(), by_hand=True)
+    assert Tally.of(hand, [sheet]).people == 1
+
+
+def test_a_device_imports_no_collector_and_little_else():
+    import subprocess
+    import sys
+
+    script = (
+        "import sys, discreet.survey.respondent\n"
+        "print(*(m for m in ('sklearn', 'pandas', 'ibis', 'rich', 'yaml') if m in sys.modules))\n"
+        "print(*(m for m in sys.modules if m.endswith(('.tally', '.inversion'))))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+@pytest.fixture
+def sheets(survey, invented):
+    sent = randomized(survey, invented(survey, 300), SeededRandom(1))
+    return [Sheet(survey.digest, f"{k:032x}", tuple(row)) for k, row in enumerate(sent.tolist())]
+
+
+def test_tallies_do_not_care_for_order_and_merge(survey, sheets):
+    whole = Tally.of(survey, sheets)
+    assert whole.people == 300
+    same(whole, Tally.of(survey, sheets[::-1]))
+    same(whole, Tally.of(survey, sheets[:100]) + Tally.of(survey, sheets[100:]))
+    again = Tally.from_json(whole.to_json())
+    same(whole, again)
+    assert again.seen == whole.seen
+    assert whole.margin(["region", "sick"]).sum() == 300
+    assert whole.margin(["sick", "region"]).T.tolist() == whole.margin(["region", "sick"]).tolist()
+    with pytest.raises(EstimationError, match="100 sheets are in both"):
+        Tally.of(survey, sheets[:100]) + whole
+
+
+def test_bad_sheets_are_counted_by_their_fault_and_nothing_else_is_lost(survey, sheets):
+    good = sheets[0].to_json()
+    other = Sheet("sha256:other", "f" * 32, sheets[0].answers)
+    bad = [
+        ("misshapen", good[:50]),
+        ("misshapen", good.replace("answers", "answer")),
+        ("misshapen", good.replace('"digest": "sha256:', '"digest": "sha256:0')),
+        ("foreign questionnaire", other),
+        ("out of domain", Sheet(survey.digest, "e" * 32, (0, 0, 0))),
+        ("out of domain", Sheet(survey.digest, "e" * 32, (0, 0, 3, 0))),
+        ("out of domain", Sheet(survey.digest, "e" * 32, (0, 0, -1, 0))),
+        ("id reused", Sheet(survey.digest, sheets[0].id, (1, 2, 2, 1))),
+    ]
+    tally = Tally.of(survey, [sheets[0]])
+    for reason, one in bad:
+        before = tally.people
+        receipt = tally.add(one)
+        assert receipt.status == "rejected"
+        assert receipt.reason.startswith(reason)
+        assert tally.people == before
+    assert tally.add(good).status == "repeated"
+    assert tally.rejected.total() == len(bad)
+
+
+def test_a_sheet_is_strict():
+    with pytest.raises(FormatError, match="32 hexadecimal"):
+        Sheet("sha256:x", "ID", (0,))
+    text = Sheet("sha256:x", "0" * 32, (1, 2)).to_json()
+    body = json.loads(text)
+    for answers in (["1", 2], [1.0, 2], [True, 2], None, 1):
+        with pytest.raises(FormatError):
+            Sheet.from_json(json.dumps({**body, "answers": answers}))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_the_bulk_path_gives_the_same_integers(tmp_path_factory, data):
+    schema = Schema(
+        [Categorical("a", [1, 2, 3], optional=False), Categorical("b", [1, 2])], "c", [0, 1]
+    )
+    survey = Questionnaire.of(schema, 0.5)
+    ids = st.integers(0, 5).map(lambda k: f"{k:032x}")
+    cell = st.integers(-1, 3)
+    made = st.builds(
+        Sheet,
+        st.sampled_from([survey.digest, "sha256:other"]),
+        ids,
+        st.tuples(cell, cell, cell) | st.tuples(cell),
+    )
+    sheets = data.draw(st.lists(made, max_size=30))
+    # where one id comes with different answers a file has no first one: keep the smallest first
+    ordered = sorted(sheets, key=lambda sheet: (sheet.id, sheet.answers))
+    path = tmp_path_factory.mktemp("bulk") / "sheets.parquet"
+    with SheetFile(path, survey) as file:
+        file.add_sheets(sheets)
+    same(Tally.of(survey, ordered), tally_parquet(survey, path))
+
+
+def test_the_bulk_path_on_many_sheets(survey, invented, tmp_path):
+    sent = randomized(survey, invented(survey, 150_000), SeededRandom(0))
+    ids = SeededRandom(1).raw(16 * len(sent)).reshape(-1, 16)
+    with SheetFile(tmp_path / "s.parquet", survey, simulated=True) as file:
+        file.write_answers(ids, sent)
+    tally = tally_parquet(survey, tmp_path / "s.parquet")
+    direct = Tally(survey)
+    direct.add_answers(sent)
+    same(tally, direct)
+    assert tally.simulated
+    assert Tally.from_json(tally.to_json()).simulated
+
+
+def test_many_questions_need_no_large_numbers(invented):
+    """70 yes/no questions: 2^71 possible sheets, the tally holds those that came."""
+    schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(70)], "c", [0, 1])
+    survey = Questionnaire.of(schema, 0.5)
+    rows = randomized(survey, invented(survey, 500), SeededRandom(0))
+    one, two = Tally(survey), Tally(survey)
+    one.add_answers(rows[:200])
+    two.add_answers(rows[200:])
+    whole = one + two
+    assert whole.people == 500
+    assert survey.guarantee.epsilon == pytest.approx(71 * math.log(2), rel=1e-3)
+    assert whole.margin(["q0", "c"]).sum() == 500
+
+
+def test_tampered_tallies_are_refused(survey, sheets):
+    text = Tally.of(survey, sheets).to_json()
+    with pytest.raises(FormatError, match="changed or damaged"):
+        Tally.from_json(text.replace('"repeated": 0', '"repeated": 9'))
+    from discreet.documents import dump
+
+    def written(**fields):
+        body = json.loads(text)
+        for name in ("format", "version", "digest"):
+            del body[name]
+        return dump("survey-tally", 1, {**body, **fields})
+
+    for fields in (
+        {"times": [1]},
+        {"sheets": [[0, 0, 0, 9]], "times": [1]},
+        {"sheets": [[0, 0, 0]], "times": [1]},
+        {"sheets": [[0, 0, 0, 0]], "times": [-1]},
+        {"sheets": [[0, 0, 0, 0]], "times": [2**63]},
+        {"repeated": -1},
+    ):
+        with pytest.raises(FormatError):
+            Tally.from_json(written(**fields))

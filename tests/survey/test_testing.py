@@ -1,0 +1,121 @@
+"""Accuracy from randomized sheets alone agrees with the true one at the stated rate."""
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, EstimationError, Schema, SchemaError, SurveyNB, estimate
+from discreet.counting import count_arrays
+from discreet.randomness import SeededRandom
+from discreet.survey import testing
+from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from discreet.survey.simulation import simulate
+from discreet.survey.tally import Tally
+from discreet.survey.testing import accuracy_on_sheets
+
+SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "abd"], "c", ["n", "y"])
+SURVEYS = {
+    "one group": Questionnaire.of(SCHEMA, 0.6),
+    "skewed law": Questionnaire(
+        SCHEMA, [Group(tuple("abdc"), theta=0.5)], [PersonalLaw(("a", "c"), (4, 1, 1, 4))]
+    ),
+    "two groups": Questionnaire.of(SCHEMA, [0.7, 0.8], [["a", "c"], ["b", "d"]]),
+    "related": Questionnaire.of(SCHEMA, 0.8, model="related"),
+    "both": Questionnaire(
+        SCHEMA,
+        [Group(("a", "c"), theta=0.8, model="related"), Group(("b", "d"), theta=0.7)],
+    ),
+}
+LEVEL = 0.95
+
+
+def drawn(people, rng):
+    c = (rng.random(people) < 0.4).astype(int)
+    rates = np.array([[0.2, 0.3, 0.5], [0.7, 0.6, 0.5]])[c]
+    return np.column_stack([(rng.random((people, 3)) < rates).astype(int), c])
+
+
+def model_of(truth):
+    columns = {n: np.array(["n", "y"])[truth[:, k]] for k, n in enumerate("abd")}
+    return estimate(count_arrays(SCHEMA, columns, truth[:, 3].astype(np.int32)))
+
+
+RNG = np.random.default_rng(11)
+MODEL = model_of(drawn(4000, RNG))
+
+
+def true_accuracy():
+    """Of the population, exactly."""
+    found = 0.0
+    for row in np.ndindex(2, 2, 2, 2):
+        chance = 0.4 if row[3] else 0.6
+        for value, rate in zip(
+            row[:3], ([0.7, 0.6, 0.5] if row[3] else [0.2, 0.3, 0.5]), strict=True
+        ):
+            chance *= rate if value else 1 - rate
+        labels = {n: np.array(["ny"[v]], dtype=object) for n, v in zip("abd", row[:3], strict=True)}
+        found += chance * (MODEL.predict(labels)[0] == "ny"[row[3]])
+    return found
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+def test_the_interval_covers_the_true_accuracy_at_its_rate(survey):
+    """400 surveys of 600 people: between 91 and 98.5 % of 95 % intervals (false alarm 1e-3)."""
+    truth, rng = true_accuracy(), np.random.default_rng(2)
+    covered, found = 0, []
+    for repeat in range(400):
+        tally = simulate(survey, drawn(600, rng), SeededRandom(repeat))
+        one = accuracy_on_sheets(MODEL, tally, LEVEL)
+        covered += one.interval[0] <= truth <= one.interval[1]
+        found.append(one.accuracy)
+    assert 0.91 < covered / 400 < 0.985
+    assert abs(np.mean(found) - truth) < 5 * np.std(found) / 20
+
+
+@pytest.mark.parametrize("survey", [SURVEYS["two groups"], SURVEYS["both"], SURVEYS["skewed law"]])
+def test_where_there_are_too_many_sheets_decoys_are_drawn(survey, monkeypatch):
+    tally = simulate(survey, drawn(4000, np.random.default_rng(3)), SeededRandom(1))
+    exact = accuracy_on_sheets(MODEL, tally)
+    monkeypatch.setattr(testing, "ENUMERATED", 1)
+    sampled = accuracy_on_sheets(MODEL, tally, random_state=0)
+    assert sampled.accuracy == pytest.approx(exact.accuracy, abs=0.02)
+    width = exact.interval[1] - exact.interval[0]
+    assert sampled.interval[1] - sampled.interval[0] == pytest.approx(width, rel=0.2)
+
+
+def test_at_theta_one_it_is_the_plain_accuracy():
+    people = drawn(500, np.random.default_rng(4))
+    tally = simulate(Questionnaire.of(SCHEMA, 1), people, SeededRandom(0))
+    labels = {n: np.array(["n", "y"], dtype=object)[people[:, k]] for k, n in enumerate("abd")}
+    plain = np.mean(MODEL.predict(labels) == np.array(["n", "y"])[people[:, 3]])
+    found = accuracy_on_sheets(MODEL, tally)
+    assert found.accuracy == pytest.approx(plain)
+    assert found.observed == pytest.approx(plain)
+
+
+def test_hits_of_people_without_a_sheet_stand_in_for_the_law():
+    """Own personal answers whose law is unknown: the hits come from others."""
+    survey = SURVEYS["one group"]
+    tally = simulate(survey, drawn(3000, np.random.default_rng(5)), SeededRandom(2))
+    by_law = accuracy_on_sheets(MODEL, tally)
+    decoys = round(2000 * testing._Hits(MODEL, survey).on_decoys())
+    by_hits = accuracy_on_sheets(MODEL, tally, personal_hits=(decoys, 2000))
+    assert by_hits.accuracy == pytest.approx(by_law.accuracy, abs=1e-3)
+    assert by_hits.interval[0] < by_law.interval[0] < by_law.interval[1] < by_hits.interval[1]
+    with pytest.raises(SchemaError, match="several groups"):
+        accuracy_on_sheets(
+            MODEL, Tally(SURVEYS["two groups"], *tally.distinct()), personal_hits=(1, 2)
+        )
+    with pytest.raises(SchemaError, match="no sense"):
+        accuracy_on_sheets(MODEL, tally, personal_hits=(3, 2))
+
+
+def test_what_cannot_be_tested_is_refused():
+    tally = simulate(SURVEYS["one group"], drawn(10, RNG), SeededRandom(0))
+    with pytest.raises(EstimationError, match="empty"):
+        accuracy_on_sheets(MODEL, Tally(SURVEYS["one group"]))
+    with pytest.raises(EstimationError, match="level"):
+        accuracy_on_sheets(MODEL, tally, 1.0)
+    other = Schema([Categorical("a", ["n", "y"], optional=False)], "z", ["n", "y"])
+    nb = SurveyNB(0.5, schema=other, random_state=0).fit([["n"], ["y"]], ["n", "y"])
+    with pytest.raises(SchemaError, match="predicts z"):
+        accuracy_on_sheets(nb.model_, tally)
