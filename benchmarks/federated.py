@@ -3,7 +3,7 @@
 ``.venv/bin/python benchmarks/federated.py`` prints tables ready for RESULTS.md: CPU milliseconds on
 one thread and bytes on the wire, on the paper's four tables. Ours has 3072 bits and packed slots,
 or masks; the paper's way is straight ``phe`` at 1024 bits, one ciphertext a counter, two systems.
-Set-up is what can be done before there is any data: key agreement and tables of powers.
+Set-up is what is done before there is any data: key agreement, tables of powers, noise.
 ``--processes`` also runs 16 provider processes, a collector and a receiver on loopback.
 """
 

@@ -284,7 +284,7 @@ def test_drawing_personal_answers_only_when_needed_is_safe_but_one_joint_coin_is
     assert math.log(worst_ratio(laws)) != pytest.approx(same.guarantee.epsilon)
 
 
-# ------------------------------------------- testing on randomized records: 001, section 3.4
+# ------------------------------------------- testing on randomized records: MRR, 3.4
 def hit(answers: Sequence[int]) -> bool:
     """A classifier that predicts c from a and b; whether it is right."""
     return int(answers[0] and answers[1]) == answers[2]
@@ -300,7 +300,7 @@ def test_the_sheet_alone_lets_us_test_within_epsilon():
 
 
 def test_the_published_way_to_test_is_a_known_bad_twin():
-    """001, 3.4: the sheet, and from the same person whether the personal part was predicted right.
+    """MRR, 3.4: the sheet, and from the same person whether the personal part was predicted right.
 
     A mismatch proves that the sheet is private: infinite epsilon.
     """

@@ -26,7 +26,7 @@ BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", [
 
 
 def published_pse(wa, wy, theta):
-    """The last formula of 001, section 4.1, with its W_y as printed; right at W_y = 1/2."""
+    """The last formula of MRR, section 4.1, with its W_y as printed; right at W_y = 1/2."""
     kept, decoy = theta + (1 - theta) * wy, (1 - theta) * wy
     kept0, decoy0 = theta + (1 - theta) * (1 - wy), (1 - theta) * (1 - wy)
     both = wa * (1 - wa)
@@ -64,7 +64,7 @@ def test_privacy_falls_from_the_prior_to_nothing():
 
 
 def test_the_published_example_of_recoverability():
-    """001, 4.2: confidences 80, 60, 40 and 30 %; they do not add up to one, so REC is not 1."""
+    """MRR, 4.2: confidences 80, 60, 40 and 30 %; they do not add up to one, so REC is not 1."""
     assert rec_known([0.5, 0.5], [[0.6, 0.8], [0.3, 0.4]]) == pytest.approx(1.05)
     sent = np.array([[0.3, 0.2], [0.1, 0.4]])
     expected = 0.6 * 0.7 + 0.4 * 0.8 + 0.2 * 0.7 + 0.8 * 0.8

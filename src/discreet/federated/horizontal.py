@@ -67,7 +67,7 @@ def submission_length(manifest: Manifest) -> range:
 
 
 class Provider:
-    """One provider: keys are agreed when it is made, its table is counted in :meth:`submit`.
+    """One provider: keys are agreed and noise is drawn when it is made, before it sees any data.
 
     Parameters
     ----------
@@ -102,6 +102,7 @@ class Provider:
             # prepared before there is data, so rather too large a table than too small a one
             expected = max(64, 2 * slots.plaintexts(manifest.layout.size))
             self._encryptor = Encryptor(key, expected)
+        self._noise = self.share()
         self._submission: Message | None = None
 
     def share(self) -> Integers:
@@ -120,7 +121,7 @@ class Provider:
             manifest = self.manifest
             if len(exact) != manifest.layout.size:
                 raise ProtocolError("wrong-length", "these counts do not fit the manifest")
-            noised = checked(exact + self.share(), len(manifest.providers))
+            noised = checked(exact + self._noise, len(manifest.providers))
             hide = self._masked if manifest.aggregation == "masks" else self._encrypted
             self._submission = Message.create(
                 self.own, manifest, "submission", manifest.collector.name, hide(noised)

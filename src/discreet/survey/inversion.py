@@ -1,7 +1,7 @@
 """Tally to estimates: any logical expression over the answers, and the Statistics of a model.
 
 For an expression A every sheet r gets a score h(r) with E[h(r) | true answers] = A(true answers);
-their sum is unbiased for the number of people for whom A holds (methods-local.md, section 5). h is
+their sum is unbiased for the number of people for whom A holds (docs/maths.md). h is
 A with the channel of each group inverted, one group after the other.
 
 As A is 0 or 1, sum(h^2) - sum(h) is unbiased for the variance that the randomization adds, for any
@@ -105,7 +105,7 @@ def _together(
     """Invert several groups whose personal answers depend on each other.
 
     E[g(sent)] = sum over the sets S of groups that sent the truth of P(S) E_Y g(x_S, Y): solved for
-    E g(x), the terms of smaller S by the same formula (``001``, 6.3, for any number of groups).
+    E g(x), the terms of smaller S by the same formula (MRR, 6.3, for any number of groups).
     """
     first = function.ndim - len(names)
     theta = {n: float(questionnaire.channels[n].theta_exact) for n in axes}

@@ -1,8 +1,8 @@
-"""How private a survey is: ``001``'s measure as published, and beside it what can be relied on.
+"""How private a survey is: the published measure (MRR), and beside it what can be relied on.
 
 PSE, "privacy of a single entry", is the chance that a guess drawn from the posterior is wrong::
 
-    PSE = sum over o, r of P(o) P(r | o) P(not o | r)        001, section 4.1, from its definition
+    PSE = sum over o, r of P(o) P(r | o) P(not o | r)        MRR, 4.1, by definition
 
 After mining the paper subtracts REC, the "recoverability" by rules (4.2): scenario I, where the
 other answer is known, and II, where only its randomized value is. REC of a proper set of rules is

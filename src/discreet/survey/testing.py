@@ -1,6 +1,6 @@
 """The accuracy of a classifier on people whose records are randomized, from their sheets alone.
 
-A sheet on which the classifier is right may be a true one or a decoy. ``001``, 3.4, for one group::
+A sheet on which the classifier is right may be a true one or a decoy. MRR, 3.4, for one group::
 
     accuracy = (share of sheets it is right on - (1 - theta) * accuracy on decoys) / theta
 
