@@ -50,7 +50,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
-	@$(PIP) -e ".[test,lint,export,postgres]" && touch $@ $(VENV)/.demo
+	@$(PIP) -e ".[test,lint,export,postgres,federated]" && touch $@ $(VENV)/.demo
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e ".[docs]" && touch $@

@@ -3,7 +3,8 @@
 A group of questions is answered at once. In the *unrelated-question* model the respondent sends
 all private answers of the group with probability theta, else answers drawn from a public law; in
 the *related-question* model (Warner 1965) the truth with probability theta, else the complement of
-every answer. The MRR paper (multi-variant randomized response), sections 3.2 and 6.1; docs/maths.md.
+every answer. The MRR paper (multi-variant randomized response),
+sections 3.2 and 6.1; docs/maths.md.
 
     >>> from fractions import Fraction
     >>> channel = Unrelated((2,), "0.5")
