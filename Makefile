@@ -28,7 +28,7 @@ format: $(VENV)/.test  ## Format the code
 	@$(BIN)/ruff format .
 
 bench: $(VENV)/.test  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
-	@for script in benchmarks/*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/zensical build --clean

@@ -1,18 +1,18 @@
 """Accuracy of central classifiers, stratified 10-fold, as a Markdown table.
 
-    DISCREET_DATA=../shared/data python benchmarks/central_accuracy.py --repeats 2
+    python benchmarks/central_accuracy.py --repeats 2
     python benchmarks/central_accuracy.py --data diabetes seeds --method moments --jobs 2
     python benchmarks/central_accuracy.py --data diabetes mushroom --peers
 
 ``reference`` is the prototype of the design notes. ``--peers`` runs diffprivlib and DP-EBM on the
-same folds in an environment of their own (.venv-peers/dp, made at first use).
+same folds in an environment of their own (.venv-peers/dp, made at first use). Needs the benchmark
+tables (DISCREET_DATA).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import tempfile
 import warnings
@@ -28,9 +28,6 @@ from discreet import CentralNB, MixedNB, Numeric, Schema
 from discreet.datasets import load
 
 sys.path.insert(0, str(Path(__file__).parent))
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-if SHARED.is_dir():
-    os.environ.setdefault("DISCREET_DATA", str(SHARED))
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 NAMES = ("adult", "diabetes", "seeds", "glass", "skin", "australian", "mushroom")
@@ -141,7 +138,7 @@ def main() -> None:
         results = dict(zip(labels, map(cell, tasks), strict=True))
     peers = {}
     if given.peers:
-        from central_peers import run
+        from _central_peers import run
 
         with tempfile.TemporaryDirectory() as where:
             peers = run(given.data, given.epsilon, Path(where), rows_of, folds, given.peer_folds)
