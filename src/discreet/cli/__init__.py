@@ -6,12 +6,12 @@ help comes at once. What discreet raises on purpose ends as one sentence and exi
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import IO, Any
 
 import click
 
 from discreet import __version__
+from discreet.cli.lazy import LazyGroup
 from discreet.errors import DiscreetError
 
 __all__ = ["main"]
@@ -43,25 +43,8 @@ class Refusal(click.ClickException):
         click.echo(f"discreet: {' '.join(self.message.split())}", err=True, file=file)
 
 
-class Program(click.Group):
-    """The group of all commands; it knows their names without importing them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"discreet.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table above."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+class Program(LazyGroup):
+    """The group of all commands; what discreet raises on purpose becomes a sentence."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors that were meant become a sentence, Ctrl-C becomes 130."""
@@ -79,6 +62,7 @@ class Program(click.Group):
 
 @click.command(
     cls=Program,
+    steps=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: discreet demo --out demo",
 )

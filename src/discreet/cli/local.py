@@ -6,11 +6,9 @@ The commands live in modules of their own, imported when they are run; a further
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import click
 
+from discreet.cli.lazy import LazyGroup
 from discreet.cli.output import example
 
 __all__ = ["local"]
@@ -26,29 +24,9 @@ STEPS = {
 """Name to module and one line of help, in the order of a collection."""
 
 
-class Steps(click.Group):
-    """The group of all steps; it knows their names without importing them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the steps."""
-        return list(STEPS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of one step."""
-        if cmd_name not in STEPS:
-            return None
-        module: Any = import_module(f"discreet.cli.{STEPS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the steps from the table above."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in STEPS.items()])
-
-
 @click.command(
-    cls=Steps,
+    cls=LazyGroup,
+    steps=STEPS,
     epilog=example(
         "discreet local plan people.schema.json --epsilon 1 -o plan.json",
         "discreet local report plan.json me.json --store kept > report.json",

@@ -19,11 +19,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import class_codes
 from discreet.errors import PrivacyError, SchemaError
-from discreet.estimators.base import NaiveBayesEstimator
-from discreet.estimators.columns import column_kinds, columns_by_position
-from discreet.estimators.inferred import LEAKED, bounded_schema, warn_of_leak
+from discreet.estimators.inferred import LEAKED, PrivateEstimator
 from discreet.federated.layout import wanted_of
 from discreet.federated.manifest import Manifest
 from discreet.federated.release import Release
@@ -38,7 +35,7 @@ __all__ = ["FederatedNB"]
 APART = "the providers are really apart: here they were simulated in one process"
 
 
-class FederatedNB(NaiveBayesEstimator):
+class FederatedNB(PrivateEstimator):
     """Naive Bayes over several data owners, without a trusted curator.
 
     ``fit`` deals the table out to simulated providers and runs the real protocol between them, a
@@ -133,7 +130,7 @@ class FederatedNB(NaiveBayesEstimator):
         self._check()
         X = self._read_rows(X, reset=True)
         y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y)
+        schema, columns, codes = self._public(X, y, self.epsilon != math.inf)
         moments: list[str] = []
         if self.numeric == "moments":
             moments = [one.name for one in schema.features if isinstance(one, Numeric)]
@@ -141,8 +138,8 @@ class FederatedNB(NaiveBayesEstimator):
         random = as_random(self.random_state)
         run = self._vertical if self.partition == "vertical" else self._horizontal
         release, self.manifest_ = run(schema, wanted, columns, codes, random)
-        promise = self._promise(release.model.guarantee, random)
         self.schema_ = schema
+        promise = self._promise(release.model.guarantee, random)
         self.model_ = replace(release.model, guarantee=promise)
         self.statistics_: Statistics | None = None
         self.class_count_: NDArray[np.float64] | None = None
@@ -171,23 +168,6 @@ class FederatedNB(NaiveBayesEstimator):
                 "in a vertical round providers hold columns and need ciphertexts; write a number "
                 "of providers and aggregation='paillier'"
             )
-
-    def _public(self, X: Any, y: NDArray[Any]) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
-        """Schema, columns and class codes; the schema from the data only where none is given."""
-        self._leaked = self.schema is None
-        if self.schema is not None:
-            self.classes_ = self._own_classes(y)
-            return self.schema, self._columns(X), class_codes(self.schema, y)
-        columns = columns_by_position(X)
-        names = getattr(self, "feature_names_in_", None)
-        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
-        kinds = column_kinds(columns, self.names_, self.categorical_features)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        by_name = dict(zip(self.names_, columns, strict=True))
-        if self.epsilon != math.inf:
-            warn_of_leak("FederatedNB")
-        schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
-        return schema, by_name, codes.astype(np.int32)
 
     def _horizontal(
         self, schema: Schema, wanted: Any, columns: dict[str, Any], codes: Any, random: Random
@@ -230,7 +210,7 @@ class FederatedNB(NaiveBayesEstimator):
         if math.isinf(promise.epsilon):
             return promise
         promise = replace(promise, assumptions=(*promise.assumptions, APART))
-        if self._leaked:
+        if self.schema_.inferred:
             promise = promise.broken_by(LEAKED)
         return promise.in_simulation() if random.simulated else promise
 

@@ -9,14 +9,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import numbers_of
+from discreet.encoding import class_codes, numbers_of
 from discreet.errors import PrivacyWarning
-from discreet.estimators.columns import Kind, schema_of
+from discreet.estimators.base import NaiveBayesEstimator
+from discreet.estimators.columns import Kind, column_kinds, columns_by_position, schema_of
 from discreet.schema import Feature, Numeric, Schema
 
-__all__ = ["LEAKED", "bounded_schema", "warn_of_leak"]
+__all__ = ["LEAKED", "PrivateEstimator", "bounded_schema", "warn_of_leak"]
 
 LEAKED = "bounds, categories and classes were taken from the data and are not protected"
+
+
+class PrivateEstimator(NaiveBayesEstimator):
+    """What estimators with a promise share: the schema is given, or taken with a warning."""
+
+    categorical_features: Any
+    missing: Any
+    unseen: Any
+
+    def _public(
+        self, X: Any, y: NDArray[Any], promised: bool
+    ) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
+        """Schema, columns and class codes; the schema from the data only where none is given."""
+        if self.schema is not None:
+            self.classes_ = self._own_classes(y)
+            return self.schema, self._columns(X), class_codes(self.schema, y)
+        columns = columns_by_position(X)
+        names = getattr(self, "feature_names_in_", None)
+        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
+        kinds = column_kinds(columns, self.names_, self.categorical_features)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        by_name = dict(zip(self.names_, columns, strict=True))
+        if promised:
+            warn_of_leak(type(self).__name__)
+        schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
+        return schema, by_name, codes.astype(np.int32)
 
 
 def bounded_schema(

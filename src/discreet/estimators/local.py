@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.counting import count_arrays
-from discreet.encoding import Bins, class_codes, columns_of
+from discreet.encoding import Bins, columns_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
-from discreet.estimators.base import NaiveBayesEstimator
-from discreet.estimators.columns import column_kinds, columns_by_position
-from discreet.estimators.inferred import LEAKED, bounded_schema, warn_of_leak
+from discreet.estimators.inferred import LEAKED, PrivateEstimator
 from discreet.local.cuts import quantile_cuts
 from discreet.local.design import Approach, Kind, make_plan
 from discreet.local.inversion import statistics_of
@@ -41,7 +39,7 @@ from discreet.statistics import Statistics
 __all__ = ["LocalNB"]
 
 
-class LocalNB(NaiveBayesEstimator):
+class LocalNB(PrivateEstimator):
     """Naive Bayes from one randomized report a person; fitting simulates the respondents honestly.
 
     Real collections use :mod:`discreet.local` on the devices; this estimator does the same to a
@@ -155,7 +153,7 @@ class LocalNB(NaiveBayesEstimator):
         self._check()
         X = self._read_rows(X, reset=True)
         y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y)
+        schema, columns, codes = self._public(X, y, self.epsilon != math.inf)
         if len(schema.classes) < 2 and self.epsilon != math.inf:
             raise SchemaError(
                 "there is only one class, so there is nothing to ask anyone; name all classes in "
@@ -186,22 +184,6 @@ class LocalNB(NaiveBayesEstimator):
             raise SchemaError(f"numeric={self.numeric!r}; write 'bins' or 'gaussian'")
         if self.waves > 1 and (self.numeric == "gaussian" or isinstance(self.plan, Plan)):
             raise SchemaError("waves re-issue plans of cells; use numeric='bins' and no fixed plan")
-
-    def _public(self, X: Any, y: NDArray[Any]) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
-        """Schema, columns and class codes; the schema from the data only where none is given."""
-        if self.schema is not None:
-            self.classes_ = self._own_classes(y)
-            return self.schema, self._columns(X), class_codes(self.schema, y)
-        columns = columns_by_position(X)
-        names = getattr(self, "feature_names_in_", None)
-        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
-        kinds = column_kinds(columns, self.names_, self.categorical_features)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        by_name = dict(zip(self.names_, columns, strict=True))
-        if self.epsilon != math.inf:
-            warn_of_leak("LocalNB")
-        schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
-        return schema, by_name, codes.astype(np.int32)
 
     def _sample(self, schema: Schema) -> tuple[dict[str, Any], NDArray[Any] | None]:
         if self.public_sample is None:

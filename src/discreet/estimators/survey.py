@@ -15,14 +15,11 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.encoding import Bins, class_codes, is_missing
+from discreet.encoding import Bins, is_missing
 from discreet.errors import SchemaError
 from discreet.estimation import Postprocess, estimate
-from discreet.estimators.base import NaiveBayesEstimator
-from discreet.estimators.columns import column_kinds, columns_by_position
-from discreet.estimators.inferred import bounded_schema, warn_of_leak
+from discreet.estimators.inferred import PrivateEstimator
 from discreet.mechanisms.laws import rational
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
@@ -36,7 +33,7 @@ from discreet.survey.simulation import simulate
 __all__ = ["SurveyNB"]
 
 
-class SurveyNB(NaiveBayesEstimator):
+class SurveyNB(PrivateEstimator):
     """Naive Bayes from one randomized answer sheet a person; fitting simulates the respondents.
 
     Real surveys use :mod:`discreet.survey`; this estimator does the same to a table, so that
@@ -114,7 +111,9 @@ class SurveyNB(NaiveBayesEstimator):
         """
         X = self._read_rows(X, reset=True)
         y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y)
+        schema, columns, codes = self._public(X, y, not self._open)
+        if self.schema is None and self.model == "related":  # no room for "missing"
+            schema = _whole(schema, columns)
         if len(schema.classes) < 2 and not self._open:
             raise SchemaError(
                 "there is only one class, so there is nothing to ask anyone; name all classes in "
@@ -138,24 +137,6 @@ class SurveyNB(NaiveBayesEstimator):
         """Whether everybody sends the truth."""
         several = isinstance(self.theta, (Sequence, np.ndarray)) and not isinstance(self.theta, str)
         return all(rational("theta", t) == 1 for t in (self.theta if several else [self.theta]))
-
-    def _public(self, X: Any, y: NDArray[Any]) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
-        """Schema, columns and class codes; the schema from the data only where none is given."""
-        if self.schema is not None:
-            self.classes_ = self._own_classes(y)
-            return self.schema, self._columns(X), class_codes(self.schema, y)
-        columns = columns_by_position(X)
-        names = getattr(self, "feature_names_in_", None)
-        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
-        kinds = column_kinds(columns, self.names_, self.categorical_features)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        by_name = dict(zip(self.names_, columns, strict=True))
-        if not self._open:
-            warn_of_leak("SurveyNB")
-        schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
-        if self.model == "related":  # two answers leave no room for "missing"
-            schema = _whole(schema, by_name)
-        return schema, by_name, codes.astype(np.int32)
 
     def _questionnaire(self, schema: Schema) -> Questionnaire:
         bins: Bins = self.bins
