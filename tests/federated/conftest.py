@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
-
-if importlib.util.find_spec("gmpy2") is None:  # the extra "federated" is not installed
-    collect_ignore_glob = ["test_*.py"]
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from discreet.errors import SchemaError
 from discreet.mechanisms.mean import (
     Duchi,
     DuchiMany,
@@ -33,7 +34,7 @@ from discreet.mechanisms.mean import (
     PiecewiseMany,
 )
 from discreet.privacy import epsilon_of_channel
-from discreet.randomness import Random
+from discreet.randomness import Random, SeededRandom
 
 ONE = 1 << 64
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
@@ -143,6 +144,27 @@ def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> Non
     channel = Laplace(epsilon, size, resolution=1).channel()
     assert private(epsilon, channel)
     assert epsilon_of_channel(channel) == pytest.approx(epsilon, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 60.0])
+def test_laplace_with_one_active_number_keeps_its_promise_for_such_vectors_only(
+    epsilon: float,
+) -> None:
+    oracle = Laplace(epsilon, 2, active=1, resolution=1)
+    rows = dict(zip(oracle.inputs(), oracle.channel(), strict=True))
+    allowed = [row for levels, row in rows.items() if np.count_nonzero(levels) <= 1]
+    assert private(epsilon, allowed)
+    assert epsilon_of_channel(allowed) == pytest.approx(epsilon, abs=1e-6)
+    # the known-bad twin: a device that also answers for vectors with two numbers in them
+    assert not private(epsilon, list(rows.values()))
+    with pytest.raises(SchemaError, match="more than 1 numbers"):
+        oracle.perturb([[1.0, -1.0]], SeededRandom(0))
+
+
+@pytest.mark.parametrize("active", [0, 3, 1.5, True])
+def test_active_numbers_must_be_some_of_them(active: Any) -> None:
+    with pytest.raises(SchemaError, match="active is"):
+        Laplace(1.0, 2, active=active)
 
 
 # The channel of the code itself

@@ -77,7 +77,8 @@ class Laplace(MeanOracle):
         super().__post_init__()
         if self.active is None:
             object.__setattr__(self, "active", self.size)
-        if not isinstance(self.active, int) or not 1 <= self.active <= self.size:
+        active = self.active
+        if isinstance(active, bool) or not isinstance(active, int) or not 1 <= active <= self.size:
             raise SchemaError(f"active is {self.active!r}; give 1 to {self.size}")
         if self.scale > WIDEST:
             raise PrivacyError(

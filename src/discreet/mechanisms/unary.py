@@ -321,7 +321,7 @@ class SHE(FrequencyOracle):
         return distance / self.scale
 
     def _worst_ratio(self) -> Fraction:
-        raise NotImplementedError
+        raise PrivacyError("the worst ratio of she is no fraction; ask for epsilon_exact()")
 
     def epsilon_exact(self) -> float:
         """Return 2 unit / scale: both numbers move by one unit."""
