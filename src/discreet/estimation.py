@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import EstimationError
 from discreet.model import CellFactor, Factor, GaussianFactor, NaiveBayesModel
-from discreet.shrinkage import shrunk
+from discreet.shrinkage import shrunk, toned_down
+from discreet.smoothing import smoothed
 from discreet.statistics import Moments, Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
@@ -125,7 +126,11 @@ def _cell_factors(
     if postprocess == "bayes":
         everyone = max(float(np.sum(statistics.totals)), 1.0)
         people = {name: table.people or everyone for name, table in statistics.tables.items()}
-        probability = shrunk(used, share, people)
+        bins = {n: t.cells.values for n, t in statistics.tables.items() if t.cells.edges}
+        numeric = {name: used[name] for name in bins}
+        others = {name: table for name, table in used.items() if name not in bins}
+        found = shrunk(others, share, people) | smoothed(numeric, bins, share, people)
+        probability = toned_down({name: found[name] for name in used}, share)
     else:
         probability = {
             name: _conditional(counts, statistics.totals, postprocess, smoothing)

@@ -1,4 +1,4 @@
-"""Empirical Bayes for class-by-cell tables whose noise variance is known.
+"""Empirical Bayes for class-by-cell tables of categories whose noise variance is known.
 
 How strongly features depend on the class is learnt from all features together (a mixture over a
 grid of strengths, fitted by EM); each cell is then shrunk towards "no dependence" by as much as
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["shrunk", "soft"]
+__all__ = ["shrunk", "soft", "toned_down"]
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
 def shrunk(
     tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: Mapping[str, float]
 ) -> dict[str, Floats]:
-    """P(cell | class) of every feature, toned down where the features must overlap.
+    """P(cell | class) of every feature, shrunk as its noise deserves.
 
     Parameters
     ----------
@@ -45,16 +45,22 @@ def shrunk(
     """
     parts = {n: _Interaction(*table, prior, people[n]) for n, table in tables.items()}
     weights = _strengths([part for part in parts.values() if part.cells > 1])
-    return _toned_down({name: part.posterior(weights) for name, part in parts.items()}, prior)
+    return {name: part.posterior(weights) for name, part in parts.items()}
 
 
-def _toned_down(conditional: dict[str, Floats], prior: Floats) -> dict[str, Floats]:
+def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
     """Weigh the evidence less where the features claim to know more than there is to know.
 
     Features cannot together tell more about the class than its entropy H. Where they claim more
     than H/2 (and more than the strongest alone), many of them say the same thing, and all log-odds
     are multiplied by b = sqrt(allowed / claimed): P(v | c) becomes P(v) (P(v | c) / P(v))^b. Its
     sum over v is then at most one; only the ratios between classes matter.
+
+    Parameters
+    ----------
+    conditional : mapping of name to array of shape (classes, cells)
+        P(cell | class).
+    prior : array of shape (classes,)
     """
     p = np.maximum(prior, TINY)
     margins = {name: p @ one for name, one in conditional.items()}
@@ -65,7 +71,7 @@ def _toned_down(conditional: dict[str, Floats], prior: Floats) -> dict[str, Floa
     entropy = -float((p * np.log(p)).sum())
     allowed, claimed = max([OVERLAP * entropy, *claims]), sum(claims)
     if claimed <= allowed:
-        return conditional
+        return dict(conditional)
     b = np.sqrt(allowed / claimed)
     return {
         name: margins[name] * np.power(one / margins[name], b) for name, one in conditional.items()

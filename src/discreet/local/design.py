@@ -199,7 +199,7 @@ def _class_share(
     need = (1 / classes) * (1 - 1 / classes) / (0.05**2 * respondents)
     if have >= need or gain <= have:
         return 0.0
-    return float(min(0.4, (need - have) / (gain - have)))
+    return float(min(0.2, (need - have) / (gain - have)))
 
 
 def _cell_questions(

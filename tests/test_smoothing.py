@@ -1,0 +1,131 @@
+"""Numbers in noisy bins: neighbours help, and noise alone says nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from discreet import smoothing
+from discreet.shrinkage import shrunk
+from discreet.smoothing import smoothed
+
+PRIOR = np.array([0.6, 0.4])
+BINS = 8
+
+
+def hills(shift=1.5):
+    """P(bin | class): two overlapping hills."""
+    places = np.arange(BINS)
+    found = np.exp(-0.5 * ((places - np.array([[3.5 - shift], [3.5 + shift]])) / 1.5) ** 2)
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def noisy(conditional, noise, seed, people=1000, features=6):
+    random = np.random.default_rng(seed)
+    joint = PRIOR[:, None] * conditional
+    tables = {}
+    for i in range(features):
+        counts = people * joint + random.normal(0, noise, joint.shape)
+        tables[f"x{i}"] = counts, np.full(joint.shape, noise**2)
+    return tables
+
+
+def fit(tables, people=1e9, bins=BINS):
+    return smoothed(tables, dict.fromkeys(tables, bins), PRIOR, dict.fromkeys(tables, people))
+
+
+def log_odds(conditional):
+    return np.log(conditional[0] / conditional[1])
+
+
+def error(found, truth):
+    weight = PRIOR @ truth
+    return np.mean([weight @ (log_odds(one) - log_odds(truth)) ** 2 for one in found.values()])
+
+
+def test_without_noise_the_shares_come_back():
+    truth = hills(1.0)
+    found = fit({"x": (1000 * PRIOR[:, None] * truth, np.full(truth.shape, 1e-6))})["x"]
+    np.testing.assert_allclose(found, truth, atol=1e-3)
+
+
+def test_everything_is_a_probability_even_where_noise_swamps():
+    found = fit(noisy(hills(), 3000.0, 0), people=50.0)
+    for one in found.values():
+        assert (one > 0).all()
+        np.testing.assert_allclose(one.sum(axis=1), 1.0)
+
+
+def test_noise_alone_says_nothing_about_the_class():
+    flat = np.full((2, BINS), 1 / BINS)
+    worst = [
+        np.abs(log_odds(one)).max()
+        for seed in range(5)
+        for one in fit(noisy(flat, 10.0, seed, features=30)).values()
+    ]
+    assert np.median(worst) < 0.2
+    unshrunk = [np.abs(log_odds(np.maximum(t, 1))).max() for t, _ in noisy(flat, 10.0, 0).values()]
+    assert np.median(unshrunk) > 0.4
+
+
+def test_neighbours_lessen_the_error_where_bins_lie_in_order(monkeypatch):
+    truth, seeds = hills(), range(8)
+    ours = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
+    people = dict.fromkeys(noisy(truth, 1.0, 0), 1e9)
+    plain = np.mean([error(shrunk(noisy(truth, 20.0, s), PRIOR, people), truth) for s in seeds])
+    monkeypatch.setattr(smoothing, "SHARED", (0.0, 0.0))
+    smoothing._roots.cache_clear()
+    rough = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
+    smoothing._roots.cache_clear()
+    assert ours < 0.6 * plain
+    assert ours < 0.75 * rough
+
+
+def test_where_neighbours_differ_the_table_is_believed():
+    zigzag = np.array([[0.2, 0.05] * 4, [0.05, 0.2] * 4])
+    found = fit(noisy(zigzag, 5.0, 1))
+    assert error(found, zigzag) < 0.1
+
+
+def test_the_cell_of_missing_values_is_nobodys_neighbour():
+    root = smoothing._root(BINS + 1, BINS, 0.9)
+    kernel = root @ root.T
+    np.testing.assert_allclose(kernel[BINS], np.eye(BINS + 1)[BINS])
+    assert kernel[0, 1] > 0.8
+
+
+def test_the_mode_is_the_one_a_general_optimiser_finds():
+    tables = noisy(hills(), 30.0, 3, features=1)
+    counts, variances = tables["x0"]
+    joint, noise = counts / counts.sum(), variances / counts.sum() ** 2
+    roots = smoothing._roots(2, BINS, BINS)
+    _, found = smoothing._modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
+    for grid in (0, 6, len(roots) - 1):
+        root = roots[grid : grid + 1]
+
+        def loss(z, root=root):
+            expected = PRIOR[:, None] * smoothing._probabilities(root, z[None, None])
+            return float(smoothing._loss(joint - expected, 1 / noise, z[None, None])[0, 0])
+
+        best = minimize(loss, np.zeros(root.shape[-1]), method="BFGS", options={"gtol": 1e-6})
+        wanted = smoothing._probabilities(root, best.x[None, None])[0, 0]
+        np.testing.assert_allclose(found[0, grid], wanted, atol=2e-3)
+
+
+def test_strong_features_are_recognised_together():
+    """One feature's noise cannot tell its strength; many of them can."""
+    strong, weak = noisy(hills(2.0), 60.0, 5, features=20), noisy(hills(0.1), 60.0, 5, features=20)
+    spread = [
+        np.mean([np.abs(log_odds(one)).mean() for one in fit(t).values()]) for t in (strong, weak)
+    ]
+    assert spread[0] > 3 * spread[1]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_any_number_of_classes(classes):
+    counts = np.random.default_rng(0).poisson(20, (classes, BINS)).astype(float)
+    prior = np.full(classes, 1 / classes)
+    found = smoothed({"x": (counts, np.ones_like(counts))}, {"x": BINS}, prior, {"x": 500.0})["x"]
+    assert found.shape == (classes, BINS)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
