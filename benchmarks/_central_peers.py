@@ -19,8 +19,10 @@ PACKAGES = ["diffprivlib==0.6.6", "scikit-learn==1.5.2", "interpret-core", "nump
 PACKAGES += ["pyarrow"]
 
 
-def run(names: Any, epsilons: Any, where: Path, rows_of: Any, folds: Any, most: int) -> Any:
-    """Accuracy of every peer, by (peer, table, epsilon)."""
+def run(
+    names: Any, epsilons: Any, where: Path, rows_of: Any, folds: Any, most: int, repeats: Any
+) -> Any:
+    """Accuracy of every peer on every fold, by (peer, table, epsilon)."""
     import numpy as np
 
     python = HOME / "bin" / "python"
@@ -37,7 +39,7 @@ def run(names: Any, epsilons: Any, where: Path, rows_of: Any, folds: Any, most: 
         ]
         numeric = [hasattr(one, "lower") for one in schema.features]
         codes = np.searchsorted(np.unique(y), y)
-        some = folds(y, 0)[:most]
+        some = [one for repeat in range(repeats(name)) for one in folds(y, repeat)[:most]]
         np.savez(
             where / "folds.npz",
             y=codes,
@@ -50,8 +52,8 @@ def run(names: Any, epsilons: Any, where: Path, rows_of: Any, folds: Any, most: 
             [str(python), __file__, str(where)], check=True, stdout=subprocess.PIPE, text=True
         ).stdout
         for line in said.splitlines():
-            who, epsilon, accuracy = line.split("\t")
-            found[who, name, float(epsilon)] = float(accuracy)
+            who, epsilon, *accuracies = line.split("\t")
+            found[who, name, float(epsilon)] = [float(one) for one in accuracies]
     return found
 
 
@@ -104,7 +106,7 @@ def _child(where: Path) -> None:
                 peer.fit(X[train], y[train])
                 scores.setdefault(who, []).append(float(np.mean(peer.predict(X[test]) == y[test])))
         for who, values in scores.items():
-            print(who, epsilon, float(np.mean(values)), sep="\t", flush=True)
+            print(who, epsilon, *values, sep="\t", flush=True)
 
 
 if __name__ == "__main__":

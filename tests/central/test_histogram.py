@@ -16,12 +16,14 @@ from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
 from discreet.central import ratios
 from discreet.central.binning import Binner, Counter
 from discreet.central.budget import Budget, Noise, rho_of, shares
-from discreet.central.resolution import bins_for, cut_points, towards_zero
+from discreet.central.resolution import bins_for, cut_points, cuttings, towards_zero
+from discreet.central.screening import affordable, merged, quality
 from discreet.central.selection import choose
 from discreet.counting import count_arrays
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError
 from discreet.privacy import epsilon_of_rho
+from discreet.statistics import Table
 
 
 @given(
@@ -170,10 +172,92 @@ def test_few_good_features_are_found_among_many_bad_ones():
     assert found.score(X, y) > 0.95
 
 
+def test_how_many_features_follows_from_people_and_noise():
+    def scale(number):
+        return number / 0.1
+
+    found = [affordable(people, 2, 14, scale) for people in (-50, 500, 1500, 3000)]
+    assert found == [1, 1, 2, 14]
+    assert affordable(0, 2, 1, scale) == 1
+    assert affordable(10, 2, 2, scale) == 1
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=40), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_merged_tables_equal_tables_counted_anew(values, optional):
+    feature = Numeric("x", 0, 100, optional=optional)
+    schema = Schema([feature], "y", [0, 1])
+    x, y = np.array(values, dtype=float), np.arange(len(values)) % 2
+    if optional:
+        x[::5] = np.nan
+    ways = cuttings(feature)
+    finest = {"x": sorted({point for way in ways for point in way})}
+    fine = count_arrays(schema, {"x": x}, y, bins=finest).tables["x"]
+    for way in ways:
+        cells = Cells.of(schema, "x", {"x": way})
+        anew = count_arrays(schema, {"x": x}, y, bins={"x": way}).tables["x"]
+        np.testing.assert_array_equal(merged(fine, cells).counts, anew.counts)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=30), st.data())
+@settings(max_examples=100, deadline=None)
+def test_one_more_record_adds_nothing_or_one_to_a_quality(records, data):
+    more = data.draw(st.tuples(st.integers(0, 2), st.integers(0, 4)))
+    cells = Cells(Categorical("x", range(5), optional=False))
+
+    def value(rows):
+        counts = np.zeros((3, 5))
+        for row in rows:
+            counts[row] += 1
+        return quality(Table(cells, counts), 7.3)
+
+    assert value([*records, more]) - value(records) in (0, 1)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_few_people_get_the_best_feature_and_it_is_enough(delta):
+    """One strong feature among many that say nothing, 600 people at epsilon 0.1."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    X = rng.normal(0, 1, (600, 12)).clip(-6, 6)
+    X[:, 7] = (X[:, 7] + 4 * y).clip(-6, 6)
+    features = [Numeric(f"x{i}", -6, 6, optional=False) for i in range(12)]
+    schema = Schema(features, "y", [0, 1])
+    scores, plain = [], []
+    for seed in range(5):
+        options = {"delta": delta, "schema": schema, "random_state": seed}
+        nb = CentralNB(0.1, **options).fit(X, y)
+        assert len(nb.statistics_.tables) == 1
+        assert nb.guarantee_.delta == 0  # one table is better off without
+        scores.append(nb.score(X, y))
+        plain.append(CentralNB(0.1, selection=False, **options).fit(X, y).score(X, y))
+    assert np.mean(scores) > 0.8 > 0.7 > np.mean(plain)
+
+
+def test_an_allocation_or_own_bins_are_kept():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    X = rng.uniform(0, 1, (100, 3))
+    schema = Schema([Numeric(f"x{i}", 0, 1, optional=False) for i in range(3)], "y", [0, 1])
+    nb = CentralNB(0.1, schema=schema, allocation={"x0": 2}, random_state=0).fit(X, y)
+    assert len(nb.statistics_.tables) == 3
+    for bins in (5, dict.fromkeys(schema.names, 5)):
+        nb = CentralNB(0.1, schema=schema, bins=bins, random_state=0).fit(X, y)
+        (table,) = nb.statistics_.tables.values()
+        assert table.cells.values == 5
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "epsilon", "least"),
-    [("mushroom", 0.5, 0.96), ("adult", 1.0, 0.84), ("seeds", 2.0, 0.84), ("diabetes", 2.0, 0.70)],
+    [
+        ("mushroom", 0.5, 0.96),
+        ("adult", 1.0, 0.84),
+        ("seeds", 2.0, 0.84),
+        ("diabetes", 2.0, 0.70),
+        ("australian", 0.1, 0.72),  # .83 on average; a fit in ten misses the best feature
+        ("splice", 0.5, 0.80),
+    ],
 )
 def test_accuracy_stays_where_it_was_measured(name, epsilon, least):
     from discreet.datasets import load
@@ -182,7 +266,7 @@ def test_accuracy_stays_where_it_was_measured(name, epsilon, least):
     X, y = data.X, data.y
     test = np.arange(len(y)) % 5 == 0
     scores = []
-    for seed in range(3):
+    for seed in range(10):
         nb = CentralNB(epsilon, schema=data.schema, random_state=seed).fit(X[~test], y[~test])
         scores.append(nb.score(X[test], y[test]))
     assert np.mean(scores) > least

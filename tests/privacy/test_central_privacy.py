@@ -26,6 +26,7 @@ from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarni
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
+from discreet.central import screening as screening_module
 from discreet.central import training as training_module
 from discreet.mechanisms import additive_noise
 
@@ -77,6 +78,7 @@ def transcript_of(monkeypatch, records, method, first=(20, 30), epsilon=EPSILON,
         lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
     )
     monkeypatch.setattr(histogram_module, "choose", found.choose)
+    monkeypatch.setattr(screening_module, "choose", found.choose)
     nb = CentralNB(epsilon, method=method, schema=SCHEMA, **options)
     train(nb, records)
     # the seal of the statistics covers all that anyone ever sees
@@ -167,9 +169,40 @@ def test_the_choice_of_scoring_is_paid_for(monkeypatch):
         assert worst(monkeypatch, "histogram", tables(0, 5), first=first) <= Fraction(EPSILON)
 
 
+FEW = (4, 3)
+"""Class counts so small that one of the two features is chosen."""
+
+
+def test_the_choice_of_features_is_paid_for(monkeypatch):
+    given, _, nb = transcript_of(monkeypatch, RECORDS, "histogram", FEW)
+    assert [step[0] for step in given] == ["laplace", "choice", "laplace"]
+    assert len(nb.statistics_.tables) == 1
+    names = [charge.name for charge in nb.guarantee_.charges]
+    assert names[:2] == ["class counts", "choice of feature 1 of 1"]
+    found = worst(monkeypatch, "histogram", tables(), first=FEW)
+    assert Fraction(EPSILON) / 3 < found <= Fraction(EPSILON)
+
+
+def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
+    true = screening_module.quality
+    monkeypatch.setattr(screening_module, "quality", lambda *given: 4 * true(*given))
+    assert worst(monkeypatch, "histogram", tables(), first=FEW) > Fraction(EPSILON)
+
+
+def test_twin_features_chosen_for_free(monkeypatch):
+    """The best feature on exact counts, taken without a draw."""
+
+    def best(self, quality, epsilon, random):
+        return max(range(len(quality)), key=quality.__getitem__)
+
+    monkeypatch.setattr(Transcript, "choose", best)
+    with pytest.raises(AssertionError):
+        worst(monkeypatch, "histogram", tables(), first=FEW)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_charges_add_up_to_epsilon_and_never_more(monkeypatch, method):
-    for first in ((20, 30), (40_000, 40_000)):
+    for first in (FEW, (20, 30), (40_000, 40_000)):
         for epsilon in (0.1, 1.0, 1 / 3):
             *_, nb = transcript_of(monkeypatch, RECORDS, method, first, epsilon)
             spent = sum(Fraction(charge.epsilon) for charge in nb.guarantee_.charges)
@@ -282,7 +315,10 @@ def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
 
 
 def test_with_delta_the_rho_of_all_noise_adds_up():
-    """zCDP: sum over releases of sensitivity^2 / (2 variance), plus the choice."""
+    """zCDP: sum over releases of sensitivity^2 / (2 variance), plus the choice.
+
+    The histogram's class counts carry Laplace noise: their epsilon is taken off beforehand.
+    """
     made = []
     real = budget_module.Budget.noise
 
@@ -299,7 +335,10 @@ def test_with_delta_the_rho_of_all_noise_adds_up():
             made.clear()
             nb = CentralNB(1.0, delta=1e-6, method=method, schema=SCHEMA, random_state=0)
             nb.fit(X, ["no", "yes"] * 4000)
-            rho = Fraction(0)
+            rho, pure = Fraction(0), Fraction(0)
+            if method == "histogram":
+                pure = 1 / made.pop(0)[0].parameter
+                assert pure == Fraction(4, 100)
             for noise, sensitivity, _ in made:
                 most = Fraction(sensitivity, noise.grain)
                 most = most if noise.grain == 1 else most + 1
@@ -309,7 +348,9 @@ def test_with_delta_the_rho_of_all_noise_adds_up():
             chosen = [share for name, share in budget.charges if "choice" in name]
             rho += sum(chosen)
             assert rho <= budget.whole
-            assert nb.guarantee_.rho <= budget.whole
+            assert nb.guarantee_.rho <= budget.whole + pure**2 / 2
             root = math.sqrt(float(budget.whole) * math.log(1e6))
-            assert float(budget.whole) + 2 * root <= 1.0
+            assert float(pure + budget.whole) + 2 * root <= 1.0
+            assert sum(c.epsilon for c in nb.guarantee_.charges) <= 1.0
+            assert nb.guarantee_.epsilon == 1.0
             assert nb.guarantee_.delta == 1e-6

@@ -92,12 +92,15 @@ class Budget:
         The promise as a whole.
     basic : bool, default False
         Share epsilon and delta themselves instead of rho, for noise that is not concentrated.
+    earlier : Budget, optional
+        A pure budget of which this one is the rest: what it spent is added to the promise.
     """
 
     epsilon: float
     delta: float = 0.0
     basic: bool = False
     charges: list[tuple[str, Fraction]] = field(default_factory=list)
+    earlier: Budget | None = None
 
     def __post_init__(self) -> None:
         real = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
@@ -128,6 +131,10 @@ class Budget:
         """What has not been spent."""
         return self.whole - sum((cost for _, cost in self.charges), Fraction(0))
 
+    def loosened(self, delta: float) -> Budget:
+        """What is left of a pure budget, now under a delta: the epsilons of both parts add up."""
+        return Budget(_below(self.left), delta, earlier=self)
+
     def spend(self, name: str, cost: Fraction) -> Fraction:
         """Take a part, or refuse when it is more than what is left."""
         if cost <= 0 or cost > self.left:
@@ -148,6 +155,10 @@ class Budget:
             return Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
         return Noise(Fraction(sensitivity) / cost)
 
+    def scale(self, cost: Fraction) -> float:
+        """Scale of the Laplace law with the variance that counts released at this cost have."""
+        return 0.5 / math.sqrt(cost) if self.concentrated else 1 / float(cost)
+
     def selection(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
 
@@ -160,12 +171,18 @@ class Budget:
 
     def guarantee(self, assumptions: Sequence[str], simulated: bool) -> Guarantee:
         """The promise as it was spent: every charge by name, never more than the whole."""
+        epsilon, rho, stated = self.epsilon, self.whole, []
+        if self.earlier is not None:
+            epsilon = self.earlier.epsilon
+            spent = self.earlier.whole - self.earlier.left
+            rho += spent**2 / 2  # epsilon is epsilon^2/2-zCDP: Bun, Steinke 2016, proposition 1.4
+            stated = [self.earlier._stated(*charge) for charge in self.earlier.charges]
         promise = Guarantee(
-            self.epsilon,
+            epsilon,
             self.delta,
             assumptions=tuple(assumptions),
-            rho=_below(self.whole) if self.concentrated else None,
-            charges=tuple(self._stated(name, cost) for name, cost in self.charges),
+            rho=_below(rho) if self.concentrated else None,
+            charges=(*stated, *(self._stated(name, cost) for name, cost in self.charges)),
         )
         return promise.in_simulation() if simulated else promise
 

@@ -13,7 +13,7 @@ import math
 from discreet.encoding import equal_width
 from discreet.schema import Numeric
 
-__all__ = ["bins_for", "cut_points", "towards_zero"]
+__all__ = ["bins_for", "cut_points", "cuttings", "towards_zero"]
 
 FEWEST, MOST = 8, 64
 FINER_FROM = 2.0
@@ -44,11 +44,23 @@ def cut_points(feature: Numeric, u: float) -> list[float]:
     >>> cut_points(Numeric("age", 20, 100), 1.0)
     [30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
     """
-    edges = equal_width(feature, bins_for(u))
-    points = set(edges[1:-1])
-    if u >= FINER_FROM:
-        points |= set(towards_zero(feature, edges[1] - edges[0]))
-    return sorted(points)
+    return _points(feature, bins_for(u), u >= FINER_FROM)
+
+
+def cuttings(feature: Numeric) -> list[list[float]]:
+    """Ways to cut a feature that a private choice may try: rough, as usual, and fine near zero.
+
+    >>> [len(points) + 1 for points in cuttings(Numeric("age", 20, 100))]
+    [4, 8, 16]
+    """
+    ways = [_points(feature, 4, False), _points(feature, 8, False), _points(feature, 16, True)]
+    return [way for i, way in enumerate(ways) if way not in ways[:i]]
+
+
+def _points(feature: Numeric, bins: int, finer: bool) -> list[float]:
+    edges = equal_width(feature, bins)
+    near = towards_zero(feature, edges[1] - edges[0]) if finer else []
+    return sorted({*edges[1:-1], *near})
 
 
 def towards_zero(feature: Numeric, width: float) -> list[float]:

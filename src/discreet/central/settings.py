@@ -32,7 +32,7 @@ class Settings:
     likelihood : {"gaussian", "truncated"}
         Density of numeric features where one is fitted.
     selection : bool
-        Whether a part of the budget may choose between scorings.
+        Whether a part of the budget may choose features and scorings.
     noise : Any
         Noise law of the smooth methods.
     assumptions : tuple of str

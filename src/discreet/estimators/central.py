@@ -59,7 +59,8 @@ class CentralNB(NaiveBayesEstimator):
     likelihood : {"gaussian", "truncated"}
         Density of numeric features for the methods that fit one.
     selection : bool, default True
-        Whether ``"histogram"`` may spend 5 % of the budget on choosing between scorings.
+        Whether ``"histogram"`` may spend a part of the budget on choosing: with few people 30 % on
+        the best features (not where there is an ``allocation``), with many 5 % between scorings.
     noise : noise law, optional
         For ``"smooth"`` and ``"trimmed"``: one of :mod:`discreet.mechanisms.additive`.
     max_weight : float, optional
@@ -201,7 +202,8 @@ class CentralNB(NaiveBayesEstimator):
         """Not there: every further look at the same people costs another epsilon."""
         raise RefusedError(
             "CentralNB has no partial_fit: each call would spend epsilon again on people who took "
-            "part before. Fit disjoint groups apart and add their statistics_, or fit once"
+            "part before. Fit disjoint groups apart with the same bins and selection=False and add "
+            "their statistics_, or fit once"
         )
 
     def _train(self, source: Source, assumptions: tuple[str, ...], again: bool) -> Self:
