@@ -124,8 +124,11 @@ def papers_horizontal(name: str, bits: int = 1024) -> tuple[float, float]:
     return provider, milliseconds(opened)[0]
 
 
-def vertical_costs(name: str, key: PrivateKey, providers: int = 4) -> list[float]:
-    """Label provider and the slowest provider in ms, megabytes of labels."""
+def vertical_costs(name: str, key: PrivateKey | None, providers: int = 4) -> list[float]:
+    """Label provider, slowest provider and collector in ms; MB of labels and of the largest tables.
+
+    Everything counts, tables of powers and the collector's dealing included.
+    """
     data = load(name)
     schema, codes = data.schema, class_codes(data.schema, data.y)
     columns = columns_of(data.X, schema.names)
@@ -142,19 +145,26 @@ def vertical_costs(name: str, key: PrivateKey, providers: int = 4) -> list[float
         columns={f"p{i}": schema.names[i::providers] for i in range(providers)},
         rows=len(codes),
         partition="vertical",
-        paillier=key.public,
+        aggregation="masks" if key is None else "paillier",
+        paillier=None if key is None else key.public,
     ).signed_by(*people)
     label = vertical.LabelProvider(people[-3], manifest, key)
+    collector = vertical.Collector(people[-2], manifest)
+    dealing, dealt = milliseconds(collector.correction)
     first, messages = milliseconds(lambda: label.labels(codes))
-    slowest = 0.0
+    slowest, largest = 0.0, 0
     for own, message in zip(people[:-3], messages, strict=True):
         machine = vertical.Provider(own, manifest)
         machine.receive(message)
         spent, tables = milliseconds(lambda m=machine: m.tables(columns))  # type: ignore[misc]
-        slowest = max(slowest, spent)
-        label.receive(tables)
-    second, _ = milliseconds(label.shares)
-    return [first + second, slowest, len(messages[0].to_json()) / 1e6]
+        slowest, largest = max(slowest, spent), max(largest, len(tables.to_json()))
+        first += milliseconds(lambda m=tables: label.receive(m))[0]  # type: ignore[misc]
+    if dealt is not None:
+        label.receive(dealt)
+    second, shares = milliseconds(label.shares)
+    adding, _ = milliseconds(lambda: (collector.receive(shares), collector.result()))
+    sizes = [len(messages[0].to_json()) / 1e6, largest / 1e6]
+    return [first + second, slowest, dealing + adding, *sizes]
 
 
 def papers_label_provider(name: str) -> float:
@@ -263,15 +273,20 @@ def main() -> None:
                     f"| {name} | {counters:.0f} | {count} | {way} | {setup:.1f} | "
                     f"{work:.2f}{ratio} | {adding:.1f} | {total:.2f}{of_total} | {length:.0f} |"
                 )
-    print("\n| table, vertical | label provider | paper's, 1024 | ratio | a provider of 4 | MB |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "\n| table, vertical | way | label provider | a provider of 4 | collector | MB of labels "
+        "| of tables |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name in TABLES:
-        ours, slowest, size = vertical_costs(name, key)
         theirs = papers_label_provider(name)
-        print(
-            f"| {name} | {ours:.0f} | {theirs:.0f} | {theirs / ours:.1f}x | {slowest:.0f} | "
-            f"{size:.1f} |"
-        )
+        print(f"| {name} | paper, 1024 | {theirs:.0f} | | | | |")
+        for way, own in (("masks", None), ("paillier, 3072", key)):
+            ours, slowest, adding, labels, tables = vertical_costs(name, own)
+            print(
+                f"| {name} | {way} | {ours:.1f} ({theirs / ours:.1f}x) | {slowest:.1f} | "
+                f"{adding:.1f} | {labels:.2f} | {tables:.2f} |"
+            )
     if "--processes" in sys.argv:
         print(f"\nsplice, 16 provider processes: {processes():.1f} s wall")
 

@@ -47,7 +47,7 @@ def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",),
     )
 
 
-def vertical_manifest(key, *, epsilon=1.0, rows=40, moments=("age",), **options):
+def vertical_manifest(key=None, *, epsilon=1.0, rows=40, moments=("age",), **options):
     return agreed(
         Manifest(
             SCHEMA,
@@ -60,7 +60,8 @@ def vertical_manifest(key, *, epsilon=1.0, rows=40, moments=("age",), **options)
             columns={"hospital-a": ("colour", "age"), "hospital-b": ("size",)},
             rows=rows,
             partition="vertical",
-            paillier=key.public,
+            aggregation="masks" if key is None else "paillier",
+            paillier=None if key is None else key.public,
             **options,
         )
     )
@@ -94,17 +95,20 @@ def horizontal_round(manifest, exact, key=None, provider=horizontal.Provider):
     return receiver.receive(result.to_json()), [*said, result]
 
 
-def vertical_round(manifest, columns, codes, key, ids=None, parties=vertical):
+def vertical_round(manifest, columns, codes, key=None, ids=None):
     """Run a vertical round; gives the release and everything that was said."""
-    label = parties.LabelProvider(PARTIES["labels"], manifest, key)
-    collector = parties.Collector(PARTIES["collector"], manifest)
-    receiver = parties.Receiver(PARTIES["receiver"], manifest)
+    label = vertical.LabelProvider(PARTIES["labels"], manifest, key)
+    collector = vertical.Collector(PARTIES["collector"], manifest)
+    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
     said = list(label.labels(codes, ids))
     for card, message in zip(manifest.providers, list(said), strict=True):
-        provider = parties.Provider(PARTIES[card.name], manifest)
+        provider = vertical.Provider(PARTIES[card.name], manifest)
         provider.receive(message.to_json())
         said.append(provider.tables(columns, ids))
         label.receive(said[-1].to_json())
+    if (dealt := collector.correction()) is not None:
+        label.receive(dealt.to_json())
+        said.append(dealt)
     said.append(label.shares())
     collector.receive(said[-1].to_json())
     said.append(collector.result())

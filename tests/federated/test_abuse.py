@@ -24,6 +24,7 @@ from rounds import (
 from discreet import Schema
 from discreet.federated import horizontal, vertical
 from discreet.federated.identity import Identity
+from discreet.federated.masks import SEAL, pair_key, sealed
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 
@@ -196,6 +197,9 @@ def test_vertical_refusals(small_key):
     early = forged(
         manifest, bytes(small_key.public.width * 1 + 32), "hospital-b", "tables", "labels"
     )
+    assert vertical.Collector(PARTIES["collector"], manifest).correction() is None
+    with pytest.raises(ProtocolError, match="wrong-kind"):
+        label.receive(forged(manifest, b"", "collector", "correction", "labels"))
     with pytest.raises(ProtocolError, match="out-of-order"):
         label.receive(early)
     mine, other = label.labels(codes, ids)
@@ -228,15 +232,96 @@ def test_vertical_refusals(small_key):
     collector = vertical.Collector(PARTIES["collector"], manifest)
     shares = label.shares()
     assert label.shares() is shares
-    high = forged(manifest, b"\xff" * len(shares.payload), "labels", "shares", "collector")
+    key = pair_key(PARTIES["labels"], PARTIES["collector"].card, manifest.hash, "shares")
+    high = sealed(key, b"\xff" * (len(shares.payload) - SEAL))
     with pytest.raises(ProtocolError, match="out-of-range"):
-        collector.receive(high)
+        collector.receive(forged(manifest, high, "labels", "shares", "collector"))
+    with pytest.raises(ProtocolError, match="does not open"):
+        collector.receive(forged(manifest, shares.payload[::-1], "labels", "shares", "collector"))
     with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
         collector.result()
     collector.receive(shares)
     receiver = vertical.Receiver(PARTIES["receiver"], manifest)
     found = receiver.receive(collector.result()).statistics
     assert np.array_equal(vector_of(manifest, found), manifest.layout.vector(columns, codes))
+
+
+def test_vertical_refusals_with_masks():
+    columns, codes = table(40, 9)
+    ids = [f"person {i}" for i in range(40)]
+    manifest = vertical_manifest(epsilon=math.inf)
+    label = vertical.LabelProvider(PARTIES["labels"], manifest)
+    collector = vertical.Collector(PARTIES["collector"], manifest)
+    providers = [vertical.Provider(PARTIES[name], manifest) for name in NAMES[:2]]
+    with pytest.raises(ProtocolError, match="waiting for 1 of 1: labels"):
+        providers[0].tables(columns, ids)
+    with pytest.raises(ProtocolError, match="wrong-rows"):
+        label.labels(codes[:-1], ids)
+    said = label.labels(codes, ids)
+    assert label.labels(codes[::-1], ids)[0] is said[0]
+
+    def refused(party, message, name, kind, to):
+        """Cut, too long, changed, meant for another, half of it: nothing of it is kept."""
+        payload = message.payload
+        for bad, reason in (
+            (payload[:-8], "wrong-length"),
+            (payload + bytes(8), "wrong-length"),
+            (bytes([payload[0] ^ 1]) + payload[1:], "does not open"),
+            (bytes(len(payload) - 32) + payload[-32:], "does not open"),
+        ):
+            with pytest.raises(ProtocolError, match=reason):
+                party.receive(forged(manifest, bad, name, kind, to))
+        with pytest.raises(ProtocolError, match="truncated"):
+            party.receive(message.to_json()[:-20])
+        party.receive(message)
+        with pytest.raises(ProtocolError, match="replayed"):
+            party.receive(message)
+        with pytest.raises(ProtocolError, match="duplicate"):
+            party.receive(forged(manifest, payload[::-1], name, kind, to))
+
+    with pytest.raises(ProtocolError, match="wrong-recipient"):
+        providers[0].receive(said[1])
+    with pytest.raises(ProtocolError, match="does not open"):  # sealed for the other provider
+        providers[0].receive(forged(manifest, said[1].payload, "labels", "labels", NAMES[0]))
+    for provider, message in zip(providers, said, strict=True):
+        refused(provider, message, "labels", "labels", provider.own.name)
+    with pytest.raises(ProtocolError, match="another order"):
+        providers[0].tables(columns, ids[::-1])
+    with pytest.raises(ProtocolError, match="39 rows"):
+        providers[0].tables({name: column[:-1] for name, column in columns.items()}, ids)
+    early = vertical.LabelProvider(PARTIES["labels"], manifest)
+    with pytest.raises(ProtocolError, match="out-of-order"):
+        early.receive(providers[0].tables(columns, ids))
+    for provider in providers:
+        tables = provider.tables(columns, ids)
+        assert provider.tables(columns, ids) is tables
+        wrong = tables.payload[:-32] + bytes(32)
+        with pytest.raises(ProtocolError, match="another order"):
+            label.receive(forged(manifest, wrong, provider.own.name, "tables", "labels"))
+        refused(label, tables, provider.own.name, "tables", "labels")
+    with pytest.raises(ProtocolError, match="waiting for 1 of 3: collector"):
+        label.shares()
+    dealt = collector.correction()
+    assert collector.correction() is dealt
+    again = vertical.Collector(PARTIES["collector"], manifest).correction()
+    assert again == dealt  # a restarted collector says the same
+    with pytest.raises(ProtocolError, match="wrong-kind"):
+        label.receive(forged(manifest, dealt.payload, NAMES[0], "correction", "labels"))
+    refused(label, dealt, "collector", "correction", "labels")
+    shares = label.shares()
+    assert label.shares() is shares
+    with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
+        collector.result()
+    refused(collector, shares, "labels", "shares", "collector")
+    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
+    found = receiver.receive(collector.result()).statistics
+    assert np.array_equal(vector_of(manifest, found), manifest.layout.vector(columns, codes))
+
+
+def test_a_label_provider_needs_its_key_only_with_paillier(small_key):
+    vertical.LabelProvider(PARTIES["labels"], vertical_manifest())
+    with pytest.raises(ProtocolError, match="another Paillier key"):
+        vertical.LabelProvider(PARTIES["labels"], vertical_manifest(small_key))
 
 
 def test_a_sealed_model_for_others_does_not_open():

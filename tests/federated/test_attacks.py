@@ -25,7 +25,7 @@ from rounds import (
 from scipy import stats
 
 from discreet.federated import horizontal
-from discreet.federated.masks import pair_key, residues
+from discreet.federated.masks import pair_key, residues, unsealed
 from discreet.federated.paillier import Encryptor, generate
 from discreet.federated.slots import Slots
 
@@ -213,6 +213,11 @@ def test_attack_c_fails_on_ours(ours):
 # ---------------------------------------------------------------- transcripts
 
 
+def shared(manifest, own, other, purpose):
+    """The key of two parties."""
+    return pair_key(PARTIES[own], PARTIES[other].card, manifest.hash, purpose)
+
+
 def looks_uniform(shares):
     """Chi-square of numbers in [0, 1) over 32 bins, with the stated false-alarm rate."""
     counts = np.histogram(np.array(shares, dtype=float), 32, (0, 1))[0]
@@ -296,7 +301,10 @@ def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
             hidden = small_key.public.from_bytes(one.payload[:-32], count)
             padded.append([small_key.decrypt(c) for c in hidden])
         for one in said[4:]:
-            parts = [one.payload[i : i + 128] for i in range(0, len(one.payload), 128)]
+            content = one.payload
+            if one.kind == "shares":
+                content = unsealed(shared(manifest, "collector", "labels", "shares"), content)
+            parts = [content[i : i + 128] for i in range(0, len(content), 128)]
             residue[one.kind].append([int.from_bytes(part, "big") for part in parts])
     assert looks_uniform(ciphertexts)
     for rows in (padded, *residue.values()):

@@ -18,6 +18,7 @@ pytest.importorskip("fastapi")
 
 import httpx
 import uvicorn
+from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,12 +34,14 @@ from rounds import (
 )
 
 from discreet.central.ledger import Ledger
+from discreet.cli.federated_collect import collect
 from discreet.cli.federated_files import ledger_of
 from discreet.errors import PrivacyError, SchemaError
-from discreet.federated import horizontal
+from discreet.federated import horizontal, patience, vertical
 from discreet.federated.collector import Round, application
 from discreet.federated.connection import Connection
 from discreet.federated.messages import Message
+from discreet.federated.patience import PatientProtocol
 from discreet.federated.provider import aligned, label, provide
 from discreet.federated.receiver import receive
 from discreet.federated.refusals import ProtocolError
@@ -131,6 +134,44 @@ def test_a_collector_killed_at_any_point_goes_on_from_its_folder(stop, tmp_path)
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
 
 
+def test_a_vertical_collector_killed_at_any_point_goes_on_from_its_folder(tmp_path):
+    """With masks, which make it deal; a new process before each signature and each message."""
+    columns, codes = table(40, 3)
+    manifest = vertical_manifest(epsilon=math.inf)
+    label = vertical.LabelProvider(PARTIES["labels"], manifest)
+    providers = {name: vertical.Provider(PARTIES[name], manifest) for name in NAMES[:2]}
+    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+
+    def again():
+        return Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+
+    for name in manifest.parties:
+        assert running.messages("labels") == []
+        running.sign(name, manifest.signatures[name])
+        running = again()
+    dealt = running.messages("labels")
+    assert [one.kind for one in dealt] == ["correction"]
+    for message in label.labels(codes):
+        running.post(message.to_json())
+        running = again()
+    assert running.missing() == ("hospital-a", "hospital-b")
+    for name, provider in providers.items():
+        provider.receive(running.messages(name)[0])
+        running.post(provider.tables(columns).to_json())
+        running = again()
+    assert running.missing() == ("labels",)
+    found = running.messages("labels")
+    assert found[-1] == dealt[0]
+    for message in found:
+        label.receive(message)
+    running.post(label.shares().to_json())
+    running = again()
+    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
+    release = receiver.receive(running.messages("receiver")[0])
+    exact = manifest.layout.vector(columns, codes)
+    assert np.array_equal(vector_of(manifest, release.statistics), exact)
+
+
 def soon(seconds):
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
@@ -161,7 +202,7 @@ class Served:
     """A real server on loopback, in a thread."""
 
     def __init__(self, running, **how):
-        self.scheme = "https" if how else "http"
+        self.scheme = "https" if "ssl_certfile" in how else "http"
         config = uvicorn.Config(application(running), port=0, log_level="error", **how)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
@@ -218,11 +259,100 @@ def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
     assert running.finished
 
 
+def closed(connections, seconds):
+    """How many of them the server has closed, dribbling a byte into each meanwhile."""
+    until, gone = time.monotonic() + seconds, set()
+    while len(gone) < len(connections) and time.monotonic() < until:
+        for one in set(connections) - gone:
+            try:
+                one.settimeout(0.001)
+                if not one.recv(4096):
+                    gone.add(one)
+            except TimeoutError:
+                pass
+            except OSError:
+                gone.add(one)
+            try:
+                one.sendall(b"x")
+            except OSError:
+                gone.add(one)
+        time.sleep(0.05)
+    return len(gone)
+
+
+LORIS = [
+    b"",  # never says anything
+    b"GET /status HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+    b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{",
+    b"GET /status HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",  # nobody reads it
+]
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_path, monkeypatch):
+    """The known-bad twin: the web server as it is lets headers and unread bodies dribble on."""
+    monkeypatch.setattr(patience, "GRACE", 0.2)
+    monkeypatch.setattr(PatientProtocol, "patience", 0.8)
+    how = {"http": PatientProtocol if patient else "h11", "timeout_keep_alive": 1}
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
+    running = Round(PARTIES["collector"], manifest, tmp_path)
+    with Served(running, **how) as url:
+        host, port = url.removeprefix("http://").split(":")
+        loris = [socket.create_connection((host, int(port))) for _ in range(80)]
+        for i, one in enumerate(loris):
+            one.sendall(LORIS[i % 4])
+        if not patient:
+            assert closed(loris, 2.0) == 0
+        else:
+            held = []
+            dribbling = threading.Thread(target=lambda: held.append(closed(loris, 20)))
+            dribbling.start()
+            parts = [
+                (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+                for seed, name in enumerate(NAMES)
+            ]
+            release = run_all(url, manifest, [*parts, ("receiver", receive)], tmp_path)
+            dribbling.join(30)
+            assert held == [80]
+            exact = [manifest.layout.vector(*table(50, seed)) for seed in range(3)]
+            assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
+        for one in loris:
+            one.close()
+
+
+def test_the_command_serves_with_patience(tmp_path, monkeypatch):
+    served = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server: served.append(server.config.http))
+    (tmp_path / "m.json").write_text(unsigned(horizontal_manifest()).to_json())
+    (tmp_path / "c.json").write_text(PARTIES["collector"].to_json())
+    words = ["m.json", "--identity", "c.json", "--state", "kept"]
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        found = CliRunner().invoke(collect, words)
+    assert found.exit_code == 0, found.output
+    assert served == [PatientProtocol]
+    assert PatientProtocol.patience == 30
+
+
+def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path, monkeypatch):
+    """Many quick requests over one connection take longer than one may."""
+    monkeypatch.setattr(PatientProtocol, "patience", 0.5)
+    running = Round(PARTIES["collector"], unsigned(horizontal_manifest()), tmp_path)
+    with (
+        Served(running, http=PatientProtocol) as url,
+        httpx.Client(base_url=url, trust_env=False) as http,
+    ):
+        for _ in range(6):
+            assert http.get("/status").json()["state"] == "signing"
+            assert http.post("/signatures/a", content="x" * 200).status_code == 409
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 @pytest.mark.parametrize("mode", ["counts", "probabilities"])
-def test_a_vertical_round_over_http(mode, tmp_path, small_key):
-    manifest = unsigned(
-        vertical_manifest(small_key, epsilon=math.inf, mode=mode, deadline=soon(60))
-    )
+def test_a_vertical_round_over_http(mode, aggregation, tmp_path, small_key):
+    key = small_key if aggregation == "paillier" else None
+    manifest = unsigned(vertical_manifest(key, epsilon=math.inf, mode=mode, deadline=soon(60)))
     whole = {**frame(3, 40), "id": np.arange(40)}
     running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
     with Served(running) as url:
@@ -233,9 +363,7 @@ def test_a_vertical_round_over_http(mode, tmp_path, small_key):
             )
             for name in NAMES[:2]
         ]
-        parts.append(
-            ("labels", lambda c: label(c, whole, tmp_path / "l", small_key, id_column="id"))
-        )
+        parts.append(("labels", lambda c: label(c, whole, tmp_path / "l", key, id_column="id")))
         release = run_all(url, manifest, [*parts, ("receiver", receive)], tmp_path)
     if mode == "counts":
         exact = manifest.layout.vector(*table(40, 3))

@@ -54,6 +54,7 @@ def test_passes_all_estimator_checks_with_noise():
 
 
 def ways(key):
+    upright = {"partition": "vertical", "aggregation": "paillier", "key": key}
     return [
         {},
         {"mode": "probabilities"},
@@ -61,12 +62,14 @@ def ways(key):
         {"aggregation": "paillier", "key": key, "mode": "probabilities"},
         {"numeric": "moments", "providers": 5},
         {"providers": "rows"},
-        {"partition": "vertical", "key": key, "providers": 2},
-        {"partition": "vertical", "key": key, "mode": "probabilities", "numeric": "moments"},
+        {**upright, "providers": 2},
+        {**upright, "mode": "probabilities", "numeric": "moments"},
+        {"partition": "vertical", "numeric": "moments"},
+        {"partition": "vertical", "aggregation": "masks", "mode": "probabilities"},
     ]
 
 
-@pytest.mark.parametrize("way", range(8))
+@pytest.mark.parametrize("way", range(10))
 def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_key):
     """However the table is dealt out, the counts add up to those of the whole table."""
     X, y = rows(120)
@@ -112,6 +115,16 @@ def test_learns_under_a_promise_that_says_what_it_rests_on():
     assert clone(nb).get_params() == nb.get_params()
 
 
+@pytest.mark.parametrize("mode", ["counts", "probabilities"])
+def test_vertical_masks_learn_and_say_who_must_not_work_together(mode):
+    X, y = rows()
+    nb = FederatedNB(2.0, partition="vertical", mode=mode, schema=SCHEMA).fit(X, y)
+    assert nb.score(X, y) > 0.8
+    assert nb.guarantee_.private
+    assert nb.manifest_.paillier is None
+    assert "deals the masks" in str(nb.guarantee_)
+
+
 def test_a_seed_repeats_itself_and_ends_the_promise():
     X, y = rows(300)
     one, two = (FederatedNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2))
@@ -138,7 +151,7 @@ def test_without_a_schema_it_warns_of_the_leak():
         ({"numeric": "floats"}, "numeric"),
         ({"partition": "diagonal"}, "partition"),
         ({"partition": "vertical", "providers": "rows"}, "columns"),
-        ({"partition": "vertical", "aggregation": "masks"}, "ciphertexts"),
+        ({"partition": "vertical", "aggregation": "sums"}, "aggregation"),
         ({"tolerated": 3}, "missing or colluding"),
         ({"mode": "open"}, "mode"),
     ],

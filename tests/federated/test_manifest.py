@@ -34,6 +34,7 @@ def test_a_manifest_travels_and_keeps_its_hash(small_key):
         horizontal_manifest(),
         horizontal_manifest(small_key, mode="probabilities", margin=1, epsilon=math.inf),
         vertical_manifest(small_key, deadline="2030-01-01T00:00:00+00:00"),
+        vertical_manifest(mode="probabilities"),
     ):
         again = Manifest.from_json(manifest.to_json(), allow_small_key=True)
         assert again == manifest
@@ -131,13 +132,14 @@ def test_one_provider_alone_hides_among_nobody():
         replace(manifest, providers=manifest.providers[:1], tolerated=0)
 
 
-def test_vertical_rounds_need_labels_rows_columns_and_ciphertexts(small_key):
+def test_vertical_rounds_need_labels_rows_and_columns(small_key):
     manifest = vertical_manifest(small_key)
     for change, match in (
         ({"label": None}, "label provider"),
         ({"rows": None}, "number of rows"),
         ({"columns": {"hospital-a": ("colour",), "hospital-b": ("size",)}}, "exactly one"),
-        ({"aggregation": "masks", "paillier": None}, "masks cannot"),
+        ({"aggregation": "masks"}, "Paillier key"),
+        ({"paillier": None}, "Paillier key"),
         ({"margin": 1}, "derived"),
     ):
         with pytest.raises((SchemaError, PrivacyError), match=match):
@@ -203,6 +205,10 @@ def test_the_promise_names_everything_it_rests_on(small_key):
     for words in ("40 rows", "labels and receiver do not work together", "1024 bits"):
         assert words in str(upright)
     assert "do not work together" not in str(vertical_manifest(small_key, tolerated=2).guarantee)
+    dealt = "collector, who deals the masks, works neither with labels nor with a provider"
+    assert dealt not in str(upright)
+    assert dealt in str(vertical_manifest().guarantee)
+    assert "Paillier" not in str(vertical_manifest().guarantee)
     assert not horizontal_manifest(epsilon=math.inf).guarantee.private
 
 

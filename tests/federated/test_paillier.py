@@ -24,13 +24,25 @@ def test_what_was_encrypted_is_read_and_fresh_every_time(real_key):
 
 @pytest.mark.parametrize("expected", [1, 40, 5000])
 def test_every_window_encrypts_the_same_law(small_key, expected):
-    for secret in (None, small_key):
+    for secret, bits in ((None, 320), (small_key, 200)):  # the owner has two exponents
         encryptor = Encryptor(small_key.public, expected, secret)
-        assert encryptor.window * len(encryptor.tables[0]) >= encryptor.bits == 320
+        assert encryptor.window * len(encryptor.tables[0]) >= encryptor.bits == bits
         assert small_key.decrypt(encryptor.encrypt(12345)) == 12345
         assert (
             small_key.decrypt(encryptor.encrypt(small_key.public.n - 1)) == small_key.public.n - 1
         )
+
+
+def test_the_owner_draws_an_exponent_for_each_prime(small_key):
+    """Modulo p and modulo q the randomness is independent: neither repeats when the other does."""
+    encryptor, drawn = Encryptor(small_key.public, 1, small_key), iter([5, 6, 5, 7, 8, 6])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "randbits", lambda bits: next(drawn))
+        one, two, three = (int(encryptor.encrypt(1)) for _ in range(3))
+    p, q = small_key.p, small_key.q
+    assert one % p == two % p != three % p
+    assert one % q == three % q != two % q
+    assert Encryptor(small_key.public, 1).bits < 2 * encryptor.bits
 
 
 def test_sums_products_and_fresh_randomness(small_key):

@@ -20,8 +20,10 @@ from rounds import (
     vertical_round,
 )
 
-from discreet.errors import PrivacyError
-from discreet.federated import horizontal, vertical
+from discreet.encoding import Grid
+from discreet.errors import PrivacyError, SchemaError
+from discreet.federated import horizontal, vertical, vertical_masks
+from discreet.federated.layout import Layout
 from discreet.federated.refusals import ProtocolError
 
 KEYS = pytest.mark.parametrize("aggregation", ["masks", "paillier"])
@@ -144,35 +146,42 @@ def test_a_collector_is_rebuilt_from_the_messages_it_had(small_key):
     assert np.array_equal(vector_of(manifest, found), sum(exact))
 
 
+@KEYS
 @MODES
 @pytest.mark.parametrize("tolerated", [1, 2])
-def test_a_vertical_round_adds_up_too(mode, tolerated, small_key):
+def test_a_vertical_round_adds_up_too(aggregation, mode, tolerated, small_key):
+    key = small_key if aggregation == "paillier" else None
     columns, codes = table(40, 7)
     ids = [f"person {i}" for i in range(40)]
-    manifest = vertical_manifest(small_key, mode=mode, epsilon=math.inf, tolerated=tolerated)
-    release, _ = vertical_round(manifest, columns, codes, small_key, ids)
+    manifest = vertical_manifest(key, mode=mode, epsilon=math.inf, tolerated=tolerated)
+    release, _ = vertical_round(manifest, columns, codes, key, ids)
     if mode == "counts":
         exact = manifest.layout.vector(columns, codes)
         assert np.array_equal(vector_of(manifest, release.statistics), exact)
     release.model.predict(columns)
-    noisy = vertical_manifest(small_key, mode=mode, tolerated=tolerated)
-    release, _ = vertical_round(noisy, columns, codes, small_key, ids)
+    noisy = vertical_manifest(key, mode=mode, tolerated=tolerated)
+    release, _ = vertical_round(noisy, columns, codes, key, ids)
     assert release.model.guarantee == noisy.guarantee
     assert release.inconsistent == ()
 
 
-def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(small_key, monkeypatch):
+@KEYS
+@pytest.mark.parametrize("block", [7, 1 << 20])
+def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(
+    aggregation, block, small_key, monkeypatch
+):
     """The provider of a table, the label provider and the collector add one share each."""
+    key = small_key if aggregation == "paillier" else None
+    monkeypatch.setattr(vertical_masks, "BLOCK", block)  # of masks: a few rows at a time, or all
     places = {"hospital-a": 1, "hospital-b": 2, "labels": 10, "collector": 100}
 
     def share(party, provider, random):
-        chunks = party.chunks[provider]
-        return chunks.pack(np.arange(chunks.layout.size) * places[party.own.name])
+        return np.arange(party.way.layouts[provider].size) * places[party.own.name]
 
     monkeypatch.setattr(vertical.VerticalParty, "_share", share)
     columns, codes = table(40, 8)
-    manifest = vertical_manifest(small_key)
-    release, _ = vertical_round(manifest, columns, codes, small_key)
+    manifest = vertical_manifest(key)
+    release, _ = vertical_round(manifest, columns, codes, key)
     found = dict(manifest.layout.split(vector_of(manifest, release.statistics)))
     exact = dict(manifest.layout.split(manifest.layout.vector(columns, codes)))
     for card in manifest.providers:
@@ -180,6 +189,20 @@ def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(small_key,
         factor = places[card.name] + 110
         for block, noise in own.split(np.arange(own.size) * factor):
             assert np.array_equal(found[block] - exact[block], noise)
+
+
+def test_vertical_masks_refuse_what_would_wrap_or_be_too_long(monkeypatch):
+    columns, codes = table(40, 8)
+    manifest = vertical_manifest()
+    monkeypatch.setattr("discreet.federated.manifest.draw_each", lambda *_: np.array([2**61]))
+    with pytest.raises(PrivacyError, match="beyond"):
+        vertical_round(manifest, columns, codes)
+    with pytest.raises(SchemaError, match="fewer cells, or use Paillier"):
+        vertical.Collector(PARTIES["collector"], vertical_manifest(rows=10**9))
+    monkeypatch.undo()
+    monkeypatch.setattr(Layout, "_grid", lambda *_: Grid(0.0, 1.0, 2**29))
+    with pytest.raises(PrivacyError, match="beyond"):  # 40 squares of 2^58
+        vertical_round(vertical_manifest(epsilon=math.inf), columns, codes)
 
 
 def test_the_urn_of_vertical_shares_is_split_in_three(small_key):

@@ -15,7 +15,9 @@ __all__ = ["federated"]
 STEPS = {
     "identity": ("federated_setup", "Make a party's keys, and a card for the others."),
     "manifest": ("federated_setup", "Write down what the parties of a round agree on."),
-    "collect": ("federated_collect", "The collector: take submissions and add them up."),
+    "invite": ("federated_align", "Write down who aligns rows before a vertical round."),
+    "align": ("federated_align", "An owner: keep the rows whose ids all owners have."),
+    "collect": ("federated_collect", "The collector: carry messages, add up or match."),
     "provide": ("federated_parties", "A provider: count, hide and send one's own table."),
     "label": ("federated_parties", "The label provider of a vertical round."),
     "receive": ("federated_parties", "The receiver: open the result and write the model."),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated_files import read_identity, read_key, read_manifest
+from discreet.cli.federated_files import read_agreement, read_identity, read_key
 from discreet.cli.output import example
 from discreet.errors import DiscreetError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from discreet.federated.collector import Round
+    from discreet.federated.carrier import Carrier
 
 __all__ = ["collect"]
 
@@ -25,6 +25,7 @@ GRACE = 3.0
 @click.command(
     epilog=example(
         "discreet federated collect manifest.json --identity c.identity.json --state kept",
+        "discreet federated collect invitation.json --identity c.identity.json --state kept",
     )
 )
 @click.argument("manifest")
@@ -47,16 +48,25 @@ def collect(
 ) -> None:
     """Take signatures and submissions of the round in MANIFEST until the receiver has the result.
 
+    MANIFEST may also be an invitation; then blinded lists of ids are carried and matched.
     Killed and started again with the same --state, it goes on where it was.
     """
     try:
         import uvicorn
 
         from discreet.federated.collector import Round, application
+        from discreet.federated.invitation import Invitation
+        from discreet.federated.matching import Matching
+        from discreet.federated.patience import PatientProtocol
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
-    running = Round(read_identity(identity), read_manifest(manifest), state, read_key(key))
+    own, agreed = read_identity(identity), read_agreement(manifest)
+    running: Carrier[Any]
+    if isinstance(agreed, Invitation):
+        running = Matching(own, agreed, state)
+    else:
+        running = Round(own, agreed, state, read_key(key))
     server = uvicorn.Server(
         uvicorn.Config(
             application(running),
@@ -66,6 +76,7 @@ def collect(
             access_log=False,
             server_header=False,
             timeout_keep_alive=5,
+            http=PatientProtocol,
             ssl_certfile=certificate,
             ssl_keyfile=certificate_key,
         )
@@ -77,7 +88,7 @@ def collect(
         raise DiscreetError(running.waiting())
 
 
-def _watch(running: Round, server: Any) -> None:
+def _watch(running: Carrier[Any], server: Any) -> None:
     """Say who is missing whenever that changes; stop when the round has ended."""
     said, ended = "", None
     while not server.should_exit:

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.cli.files import about
-from discreet.documents import read_text
+from discreet.documents import parse, read_text
 
 if TYPE_CHECKING:
     from discreet.federated.identity import Card, Identity
+    from discreet.federated.invitation import Invitation
     from discreet.federated.manifest import Manifest
     from discreet.federated.paillier import PrivateKey
 
-__all__ = ["ledger_of", "read_cards", "read_identity", "read_key", "read_manifest"]
+__all__ = [
+    *("ledger_of", "read_agreement", "read_cards", "read_identity", "read_invitation"),
+    *("read_key", "read_manifest"),
+]
 
 
 def read_identity(path: str) -> Identity:
@@ -30,6 +34,21 @@ def read_manifest(path: str) -> Manifest:
 
     with about(path):
         return Manifest.from_json(read_text(path))
+
+
+def read_invitation(path: str) -> Invitation:
+    """Who aligns rows."""
+    from discreet.federated.invitation import Invitation
+
+    with about(path):
+        return Invitation.from_json(read_text(path))
+
+
+def read_agreement(path: str) -> Manifest | Invitation:
+    """A manifest or an invitation, whichever the file is."""
+    with about(path):
+        invited = parse(read_text(path), "manifest").get("format") == "discreet/invitation"
+    return read_invitation(path) if invited else read_manifest(path)
 
 
 def read_key(path: str | None) -> PrivateKey | None:

@@ -22,10 +22,10 @@ from discreet.errors import MissingDependencyError
 if TYPE_CHECKING:
     from discreet.federated.connection import Connection
 
-__all__ = ["label", "provide", "receive"]
+__all__ = ["label", "party", "provide", "receive"]
 
 
-def _party(command: Callable[..., Any]) -> Callable[..., Any]:
+def party(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that every party has."""
     for option in (
         click.option("--authority", help="For TLS: the certificate that the collector's is under."),
@@ -70,7 +70,7 @@ def _connected(url: str, identity: str, manifest: str, authority: str | None) ->
 @click.argument("manifest")
 @click.argument("data")
 @_holder
-@_party
+@party
 def provide(
     manifest: str,
     data: str,
@@ -100,13 +100,13 @@ def provide(
 )
 @click.argument("manifest")
 @click.argument("data")
-@click.option("--key", required=True, help="The Paillier key that the manifest names.")
+@click.option("--key", help="The Paillier key that the manifest names; masks need none.")
 @_holder
-@_party
+@party
 def label(
     manifest: str,
     data: str,
-    key: str,
+    key: str | None,
     identity: str,
     url: str,
     known: tuple[str, ...],
@@ -115,13 +115,11 @@ def label(
     id_column: str | None,
     ledger: str | None,
 ) -> None:
-    """Sign MANIFEST and encrypt the classes in DATA for the providers of a vertical round."""
+    """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
     with _connected(url, identity, manifest, authority) as connection:
         from discreet.federated import provider
 
-        secret = read_key(key)
-        assert secret is not None
-        charge, cards = ledger_of(ledger), read_cards(known)
+        secret, charge, cards = read_key(key), ledger_of(ledger), read_cards(known)
         provider.label(
             connection, data, state, secret, id_column=id_column, known=cards, charge=charge
         )
@@ -138,7 +136,7 @@ def label(
 @click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
 @click.option("--statistics", help="Also write the noised totals; mode counts.")
 @click.option("-o", "--output", required=True, help="The model file to write.")
-@_party
+@party
 def receive(
     manifest: str,
     identity: str,

@@ -24,7 +24,7 @@ __all__ = ["identity", "manifest"]
     "--paillier",
     is_flag=True,
     help="Also a Paillier key: for the receiver (or the collector in mode probabilities) where "
-    "aggregation is paillier, and for the label provider.",
+    "aggregation is paillier; in a vertical round for the label provider.",
 )
 @click.option("--bits", type=click.IntRange(2048), default=3072, show_default=True)
 @json_option
@@ -92,7 +92,7 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
 @click.option("--epsilon", type=float, required=True, help="Per person and in total.")
 @click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
-@click.option("--key", help="A Paillier public key; without it, horizontal rounds use masks.")
+@click.option("--key", help="A Paillier public key; without it, the round uses masks.")
 @click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--bins", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
@@ -120,6 +120,7 @@ def manifest(
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
     from discreet.federated.layout import wanted_of
     from discreet.federated.manifest import Manifest
+    from discreet.federated.routes import routes
 
     public = read_schema(schema)
     until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
@@ -142,6 +143,7 @@ def manifest(
         paillier=None if key is None else _key(key),
         deadline="" if deadline is None else until.isoformat(timespec="seconds"),
     )
+    routes(made)  # what no party could run is refused now
     write(output, made.to_json())
     printer = console()
     printer.print(str(made.guarantee), soft_wrap=True)

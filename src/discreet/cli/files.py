@@ -46,15 +46,15 @@ def read_schema(path: str) -> Schema:
         return Schema.read(path)
 
 
-def batches(source: str, names: Sequence[str]) -> Iterator[Any]:
+def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
 
     Parameters
     ----------
     source : str
         Path or glob.
-    names : sequence of str
-        The columns wanted; others are not read.
+    names : sequence of str, optional
+        The columns wanted; others are not read. All of them, if not given.
     """
     from discreet.encoding import columns_of
     from discreet.engines import kind_of, open_table, reading
@@ -62,6 +62,7 @@ def batches(source: str, names: Sequence[str]) -> Iterator[Any]:
     if kind_of(source) not in ("csv", "parquet"):
         raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
     table = open_table(source)
+    names = table.columns if names is None else names
     with about(source):
         columns_of(dict.fromkeys(table.columns), names)
     engine = table.get_backend()

@@ -54,7 +54,8 @@ class FederatedNB(PrivateEstimator):
         Whether the receiver gets noised counts, or the collector opens them and the receiver gets
         probabilities only.
     aggregation : {"masks", "paillier"}, optional
-        Masks if not given; a vertical round needs Paillier.
+        Masks if not given. In a vertical round masks also need a collector that works with nobody
+        who holds data; Paillier does not.
     tolerated : int, default 1
         How many of those who add noise may be missing or colluding.
     bins : int or mapping, default 8
@@ -161,12 +162,9 @@ class FederatedNB(PrivateEstimator):
             raise SchemaError(f"numeric={self.numeric!r}; write 'bins' or 'moments'")
         if self.partition not in ("horizontal", "vertical"):
             raise SchemaError(f"partition={self.partition!r}; write 'horizontal' or 'vertical'")
-        if self.partition == "vertical" and (
-            self.aggregation == "masks" or self.providers == "rows"
-        ):
+        if self.partition == "vertical" and self.providers == "rows":
             raise SchemaError(
-                "in a vertical round providers hold columns and need ciphertexts; write a number "
-                "of providers and aggregation='paillier'"
+                "in a vertical round providers hold columns; write a number of providers"
             )
 
     def _horizontal(
@@ -202,6 +200,7 @@ class FederatedNB(PrivateEstimator):
             random,
             providers=int(self.providers),
             mode=self.mode,
+            aggregation=self.aggregation or "masks",
             tolerated=self.tolerated,
             key=self.key,
         )

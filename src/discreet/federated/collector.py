@@ -13,9 +13,7 @@ it is on the disk, so the process may be killed and started again at any point.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +23,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from discreet.federated import horizontal, vertical
+from discreet.federated.carrier import Carrier
 from discreet.federated.identity import Identity
 from discreet.federated.manifest import Manifest
-from discreet.federated.messages import ROOM, Inbox, Message
+from discreet.federated.messages import ROOM, Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.routes import routes, seconds_left
-from discreet.federated.state import Folder
+from discreet.federated.routes import routes
 
 if TYPE_CHECKING:
     from discreet.federated.paillier import PrivateKey
@@ -42,7 +40,7 @@ PATIENCE = 30.0
 CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
 
 
-class Round:
+class Round(Carrier[Manifest]):
     """One round at the collector, over its folder.
 
     Parameters
@@ -61,80 +59,39 @@ class Round:
         folder: str | Path,
         key: PrivateKey | None = None,
     ) -> None:
-        self.own, self.key, self.folder = own, key, Folder(folder, manifest)
-        self.lock = threading.RLock()
-        self.routes = routes(manifest)
-        self.largest = max(r.stop for expected in self.routes.values() for r in expected.values())
-        self.inboxes = {n: Inbox(manifest, n, e) for n, e in self.routes.items()}
-        self.manifest = manifest.signed_by(own)
-        for data in self.folder.files(".signature"):
-            name, _, signature = data.decode().partition(" ")
-            self._signed(name, signature)
+        self.key = key
         self.machine: horizontal.Collector | vertical.Collector | None = None
         self.result: Message | None = None
-        self._begin()
-        for data in self.folder.files(".message"):
-            self._accept(data, stored=True)
-
-    def _signed(self, name: str, signature: str) -> bool:
-        """Take a signature over if it is right."""
-        if not self.manifest.accepts(name, signature):
-            return False
-        signatures = {**self.manifest.signatures, name: signature}
-        self.manifest = replace(self.manifest, signatures=signatures)
-        return True
+        super().__init__(own, manifest, folder, routes(manifest))
 
     def _begin(self) -> None:
-        """Start the machine when everyone has signed."""
         if self.machine is None and not self.manifest.unsigned:
             if self.manifest.partition == "vertical":
                 self.machine = vertical.Collector(self.own, self.manifest)
             else:
                 self.machine = horizontal.Collector(self.own, self.manifest, self.key)
 
-    def sign(self, name: str, signature: str) -> None:
-        """Keep a party's signature of the manifest."""
-        with self.lock:
-            self._refuse_if_over()
-            if name not in self.manifest.parties:
-                raise ProtocolError("unknown-sender", f"{name!r} takes no part in this round")
-            if len(signature) != 128 or not self._signed(name, signature):
-                raise ProtocolError("wrong-signature", f"{name} has not signed this manifest")
-            self.folder.write(f"{name}.signature", f"{name} {signature}".encode())
-            self._begin()
+    def _take(self, message: Message) -> None:
+        assert self.machine is not None
+        self.machine.receive(message)
 
-    def post(self, data: bytes) -> None:
-        """Keep a message, or refuse it with a reason."""
-        with self.lock:
-            self._refuse_if_over()
-            if self.machine is None:
-                names = ", ".join(self.manifest.unsigned)
-                raise ProtocolError("not-agreed", f"the manifest lacks signatures: {names}")
-            self._accept(data)
-
-    def _accept(self, data: bytes, stored: bool = False) -> None:
-        recipient = Message.from_json(data, self.largest).recipient
-        if recipient not in self.inboxes:
-            raise ProtocolError("wrong-recipient", f"nothing is sent to {recipient!r} here")
-        inbox = self.inboxes[recipient]
-        message = inbox.read(data)
-        if recipient == self.own.name and message.kind != "received":
-            assert self.machine is not None
-            self.machine.receive(message)
-        if not stored:
-            name = f"{message.recipient} {message.sender} {message.kind}.message"
-            self.folder.write(name, message.to_json())
-        inbox.keep(message)
+    def _advance(self) -> None:
         if self.machine is not None and not self.machine.missing and self.result is None:
             self.result = self.folder.once("result", self.machine.result)
 
-    def messages(self, recipient: str) -> list[Message]:
-        """What has come for a party."""
-        with self.lock:
-            if self.result is not None and recipient == self.result.recipient:
-                return [self.result]
-            inbox = self.inboxes.get(recipient)
-            return [] if inbox is None else list(inbox.accepted.values())
+    def _made(self, recipient: str) -> list[Message]:
+        if self.result is not None and recipient == self.result.recipient:
+            return [self.result]
+        label = self.manifest.label
+        if isinstance(self.machine, vertical.Collector) and label and label.name == recipient:
+            dealt = self.machine.correction()
+            return [] if dealt is None else [dealt]
+        return []
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
 
     @property
     def finished(self) -> bool:
@@ -142,19 +99,11 @@ class Round:
         return (self.manifest.receiver.name, "received") in self.inboxes[self.own.name].accepted
 
     @property
-    def over(self) -> bool:
-        """Whether the deadline has passed without a result."""
-        left = seconds_left(self.manifest)
-        return self.result is None and left is not None and left <= 0
+    def actors(self) -> int:
+        """Providers, and the label provider."""
+        return len(self.manifest.parties) - 2
 
-    def _refuse_if_over(self) -> None:
-        if self.over:
-            raise ProtocolError("abandoned", self.waiting())
-
-    def missing(self) -> tuple[str, ...]:
-        """Who is to act next."""
-        if self.machine is None:
-            return self.manifest.unsigned
+    def _late(self) -> tuple[str, ...]:
         late: set[str] = set()
         for inbox in self.inboxes.values():
             late |= {s for s, kind in inbox.expected if (s, kind) not in inbox.accepted}
@@ -165,33 +114,14 @@ class Round:
             late = late - {label.name} if sent else {label.name}
         return tuple(name for name in self.manifest.parties if name in late)
 
-    def waiting(self) -> str:
-        """The state in one line."""
-        with self.lock:
-            names, left = self.missing(), seconds_left(self.manifest)
-            if self.finished:
-                return "finished: the receiver has the result"
-            if self.result is not None:
-                return "all messages are here; waiting for the receiver to take the result"
-            whole = len(self.manifest.parties) - (0 if self.machine is None else 2)
-            line = f"waiting for {len(names)} of {whole}: {', '.join(names)}"
-            line += " to sign" if self.machine is None else ""
-            if left is None:
-                return line
-            if left <= 0:
-                return f"the deadline has passed, the round is abandoned; {line}"
-            return f"{line}, {left:.0f} s left"
-
-    def status(self) -> dict[str, Any]:
-        """The state for programs."""
-        with self.lock:
-            stage = "collecting" if self.machine is not None else "signing"
-            stage = "done" if self.result is not None else "abandoned" if self.over else stage
-            return {"state": stage, "missing": list(self.missing()), "line": self.waiting()}
+    def _after(self) -> str:
+        if self.finished:
+            return "finished: the receiver has the result"
+        return "all messages are here; waiting for the receiver to take the result"
 
 
-def application(running: Round) -> FastAPI:
-    """The server of one round."""
+def application(running: Carrier[Any]) -> FastAPI:
+    """The server of one round, or of one alignment."""
     app = FastAPI(title="discreet collector", docs_url=None, redoc_url=None, openapi_url=None)
     most = ROOM + 4 * -(-running.largest // 3)
 

@@ -7,33 +7,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar, cast
 
 import httpx
 
+from discreet.federated.agreement import Agreement, seconds_left
 from discreet.federated.identity import Card, Identity
 from discreet.federated.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.routes import seconds_left
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "Line"]
+
+A = TypeVar("A", bound=Agreement)
 
 PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 PATIENCE = 30.0
 
 
-class Connection:
-    """The way to one collector.
+class Line(Generic[A]):
+    """The way to one collector, under whatever agreement.
 
     Parameters
     ----------
     url : str
         Such as ``https://collector.example:8443``.
     own : Identity
-    manifest : Manifest
+    manifest : Manifest or Invitation
         As one has read and approved it.
     authority : str, optional
         A file with the certificate that the collector's must be signed by.
@@ -47,7 +50,7 @@ class Connection:
         self,
         url: str,
         own: Identity,
-        manifest: Manifest,
+        manifest: A,
         *,
         authority: str | None = None,
         say: Callable[[str], None] = lambda line: None,
@@ -124,12 +127,12 @@ class Connection:
             time.sleep(pause)
             pause = min(1.2 * pause, LONGEST_PAUSE)
 
-    def agreed(self, known: tuple[Card, ...] = ()) -> Manifest:
-        """Sign the manifest, wait for everyone's signature, and check them all."""
+    def agreed(self, known: tuple[Card, ...] = ()) -> A:
+        """Sign what is to be agreed, wait for everyone's signature, and check them all."""
         signature = self.manifest.signed_by(self.own).signatures[self.own.name]
         self._request("POST", f"/signatures/{self.own.name}", content=signature)
 
-        def whole(state: str) -> Manifest | None:
+        def whole(state: str) -> A | None:
             if state not in ("collecting", "done"):
                 return None
             # everything but the signatures is taken from one's own copy
@@ -137,7 +140,7 @@ class Connection:
             found = _signed(self.manifest, text.get("signatures"))
             return None if found.unsigned else found
 
-        manifest: Manifest = self._until(whole)
+        manifest: A = self._until(whole)
         manifest.require_agreed(known)
         return manifest
 
@@ -165,9 +168,13 @@ class Connection:
         self._until(lambda state: True if state == "done" else None)
 
 
-def _signed(manifest: Manifest, signatures: Any) -> Manifest:
-    from dataclasses import replace
+class Connection(Line[Manifest]):
+    """The way to the collector of a round."""
 
+
+def _signed(manifest: A, signatures: Any) -> A:
     if not isinstance(signatures, dict):
         return manifest
-    return replace(manifest, signatures={str(k): str(v) for k, v in signatures.items()})
+    given = {str(k): str(v) for k, v in signatures.items()}
+    made: A = replace(cast(Any, manifest), signatures=given)
+    return made

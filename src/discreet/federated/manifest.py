@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.documents import digest_of, dump, load
+from discreet.documents import load
 from discreet.errors import PrivacyError, SchemaError
-from discreet.federated.identity import Card, Identity
+from discreet.federated.agreement import VERSION, Agreement, check_cards, check_deadline
+from discreet.federated.identity import Card
 from discreet.federated.layout import Block, Layout, Wanted
 from discreet.federated.noise import PolyaShares, draw_each
-from discreet.federated.refusals import ProtocolError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Schema
@@ -33,14 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregation", "Manifest", "Mode", "Partition"]
 
-VERSION = 1
 Partition = Literal["horizontal", "vertical"]
 Mode = Literal["counts", "probabilities"]
 Aggregation = Literal["paillier", "masks"]
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Agreement):
     """The agreement of one round.
 
     Parameters
@@ -53,7 +51,7 @@ class Manifest:
     providers : sequence of Card
     collector, receiver : Card
     label : Card, optional
-        The label provider of a vertical round, who holds the Paillier key there.
+        The label provider of a vertical round, who holds the Paillier key there if there is one.
     columns : mapping of provider name to feature names
         Who holds what in a vertical round.
     rows : int, optional
@@ -75,6 +73,8 @@ class Manifest:
     signatures : mapping of name to hexadecimal signature
         Not a part of what is hashed.
     """
+
+    KIND: ClassVar[str] = "manifest"
 
     schema: Schema
     wanted: tuple[Wanted, ...]
@@ -113,7 +113,7 @@ class Manifest:
             raise SchemaError("a label provider, columns and rows belong to vertical rounds")
         if (self.aggregation == "paillier") != (self.paillier is not None):
             raise SchemaError("a Paillier key is needed for aggregation='paillier', and only there")
-        _check_deadline(self.deadline)
+        check_deadline(self.deadline)
         if len(self.noises) != len(self.layout.blocks):
             raise SchemaError("two statistics are the same")
 
@@ -137,20 +137,11 @@ class Manifest:
         least = 1 if self.partition == "vertical" else 2
         if len(self.providers) < least:
             raise PrivacyError(f"a round needs at least {least} providers to hide one among others")
-        cards = list(self.parties.values())
-        if len(cards) != len(self.providers) + 2 + (self.label is not None):
-            raise SchemaError("two parties have the same name; every party needs its own")
-        if len({key for card in cards for key in (card.signing, card.agreement)}) < 2 * len(cards):
-            raise SchemaError("two parties have the same key; every party needs its own")
+        check_cards(self._cards)
 
     def _check_columns(self) -> None:
         if self.label is None or self.rows is None or self.rows < 1:
             raise SchemaError("a vertical round needs a label provider and a number of rows")
-        if self.aggregation == "masks":
-            raise SchemaError(
-                "a vertical round multiplies hidden labels with hidden values, which masks cannot "
-                "do; write aggregation='paillier'"
-            )
         held = [name for card in self.providers for name in self.columns.get(card.name, ())]
         if sorted(held) != sorted(one.feature for one in self.wanted) or set(self.columns) != {
             card.name for card in self.providers
@@ -165,9 +156,12 @@ class Manifest:
     @cached_property
     def parties(self) -> dict[str, Card]:
         """Everyone, by name."""
+        return {card.name: card for card in self._cards}
+
+    @property
+    def _cards(self) -> list[Card]:
         label = () if self.label is None else (self.label,)
-        cards = (*self.providers, *label, self.collector, self.receiver)
-        return {card.name: card for card in cards}
+        return [*self.providers, *label, self.collector, self.receiver]
 
     @property
     def opener(self) -> Card:
@@ -214,52 +208,16 @@ class Manifest:
 
         return promise(self)
 
-    @cached_property
-    def hash(self) -> bytes:
-        """SHA-256 of all that was agreed; the signatures are not a part of it."""
+    @property
+    def about(self) -> str:
+        """Digest of the schema; messages name it."""
+        return self.schema.digest
+
+    def content(self) -> dict[str, Any]:
+        """Everything that was agreed, as plain values; the signatures are not a part of it."""
         from discreet.federated.manifest_file import content_of
 
-        content = {"format": "discreet/manifest", "version": VERSION, **content_of(self)}
-        return bytes.fromhex(digest_of(content).removeprefix("sha256:"))
-
-    def signed_by(self, *identities: Identity) -> Manifest:
-        """The manifest with further signatures."""
-        signatures = dict(self.signatures)
-        for one in identities:
-            if self.parties.get(one.name) != one.card:
-                raise ProtocolError("unknown-sender", f"{one.name} is not in this manifest")
-            signatures[one.name] = one.sign(b"discreet/manifest\0" + self.hash).hex()
-        return replace(self, signatures=signatures)
-
-    def accepts(self, name: str, signature: str) -> bool:
-        """Whether this is a party's signature of this manifest."""
-        card = self.parties.get(name)
-        signed = b"discreet/manifest\0" + self.hash
-        return card is not None and card.verify(_bytes(signature), signed)
-
-    @cached_property
-    def unsigned(self) -> tuple[str, ...]:
-        """Parties whose signature is missing or wrong."""
-        given = self.signatures
-        return tuple(n for n in self.parties if not self.accepts(n, given.get(n, "")))
-
-    def require_agreed(self, known: Iterable[Card] = ()) -> None:
-        """Refuse a round that someone has not signed, or with other keys than those one knows."""
-        if self.unsigned:
-            raise ProtocolError(
-                "not-agreed", f"the manifest lacks signatures: {', '.join(self.unsigned)}"
-            )
-        for card in known:
-            if card.name in self.parties and self.parties[card.name] != card:
-                raise ProtocolError(
-                    "not-agreed", f"the manifest has other keys for {card.name} than those known"
-                )
-
-    def to_json(self) -> str:
-        """Write the manifest with its signatures."""
-        from discreet.federated.manifest_file import content_of
-
-        return dump("manifest", VERSION, {**content_of(self), "signatures": dict(self.signatures)})
+        return content_of(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, allow_small_key: bool = False) -> Manifest:
@@ -274,19 +232,3 @@ class Manifest:
         from discreet.federated.manifest_file import ManifestBody
 
         return load(text, "manifest", VERSION, ManifestBody).manifest(allow_small_key)
-
-
-def _check_deadline(text: str) -> None:
-    try:
-        moment = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        raise SchemaError(f"deadline {text!r} is no ISO 8601 time") from None
-    if moment is not None and moment.tzinfo is None:
-        raise SchemaError(f"deadline {text!r} has no time zone; write +00:00 for UTC")
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""

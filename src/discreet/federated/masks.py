@@ -12,7 +12,7 @@ still looks uniform to everyone else, the collector included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -26,11 +26,16 @@ from numpy.typing import NDArray
 from discreet.federated.identity import Card, Identity
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["EXCESS", "Pads", "pair_key", "residues", "sealed", "tag", "unsealed", "words"]
+__all__ = [
+    *("EXCESS", "SEAL", "Pads", "pair_key", "residues", "sealed", "stream", "tag", "unsealed"),
+    "words",
+]
 
 Words = NDArray[np.uint64]
 EXCESS = 128
 """Bits of a pad beyond those of N: reduced mod N it is within 2^-128 of uniform."""
+SEAL = 16
+"""Bytes by which a sealed message is longer than its content."""
 
 
 def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes:
@@ -51,21 +56,28 @@ def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes
     return derive.derive(own.secret_with(other))
 
 
-def _stream(key: bytes, count: int) -> bytes:
+def _stream(key: bytes) -> Callable[[int], bytes]:
     # the nonce may be constant: a key serves one purpose in one round, once
-    return Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(count))
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    return lambda count: cipher.update(bytes(count))
+
+
+def stream(key: bytes) -> Callable[[int], Words]:
+    """Uniform 64-bit words, so many at a time."""
+    drawn = _stream(key)
+    return lambda count: np.frombuffer(drawn(8 * count), dtype="<u8").astype(np.uint64)
 
 
 def words(key: bytes, count: int) -> Words:
     """The pad of masked counters: uniform 64-bit words."""
-    return np.frombuffer(_stream(key, 8 * count), dtype="<u8").astype(np.uint64)
+    return stream(key)(count)
 
 
 def residues(key: bytes, count: int, n: int) -> list[int]:
     """The pad of plaintexts: residues mod N, each from |N| + 128 bits."""
     each = -(-(int(n).bit_length() + EXCESS) // 8)
-    stream = _stream(key, each * count)
-    return [int.from_bytes(stream[i * each : (i + 1) * each], "little") % n for i in range(count)]
+    data = _stream(key)(each * count)
+    return [int.from_bytes(data[i * each : (i + 1) * each], "little") % n for i in range(count)]
 
 
 class Pads:

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from discreet.documents import Body, canonical
+from discreet.federated.agreement import Agreement
 from discreet.federated.identity import Identity
-from discreet.federated.manifest import Manifest
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["ROOM", "Inbox", "Message"]
@@ -57,10 +57,10 @@ class Message:
 
     @classmethod
     def create(
-        cls, own: Identity, manifest: Manifest, kind: str, recipient: str, payload: bytes
+        cls, own: Identity, manifest: Agreement, kind: str, recipient: str, payload: bytes
     ) -> Message:
         """A message of one's own."""
-        header = (manifest.hash.hex(), manifest.round, manifest.schema.digest)
+        header = (manifest.hash.hex(), manifest.round, manifest.about)
         bare = cls(kind, own.name, recipient, *header, payload)
         return cls(kind, own.name, recipient, *header, payload, own.sign(bare._signed))
 
@@ -113,13 +113,13 @@ class Message:
         names = (body.kind, body.sender, body.recipient, body.manifest, body.round, body.public)
         return cls(*names, payload, signature)
 
-    def check(self, manifest: Manifest, own: str, kinds: Collection[str]) -> None:
+    def check(self, manifest: Agreement, own: str, kinds: Collection[str]) -> None:
         """Refuse what is not meant for this party in this round, or not signed by its sender."""
         if self.round != manifest.round:
             raise ProtocolError(
                 "wrong-round", f"the message is of round {self.round}, this is {manifest.round}"
             )
-        if self.schema != manifest.schema.digest:
+        if self.schema != manifest.about:
             raise ProtocolError("wrong-schema", "the message follows another schema")
         if self.manifest != manifest.hash.hex():
             raise ProtocolError("wrong-manifest", "the message belongs to another agreement")
@@ -139,7 +139,7 @@ class Inbox:
 
     Parameters
     ----------
-    manifest : Manifest
+    manifest : Agreement
     own : str
         The party's name.
     expected : mapping of (sender, kind) to range
@@ -147,7 +147,7 @@ class Inbox:
     """
 
     def __init__(
-        self, manifest: Manifest, own: str, expected: dict[tuple[str, str], range]
+        self, manifest: Agreement, own: str, expected: dict[tuple[str, str], range]
     ) -> None:
         self.manifest, self.own, self.expected = manifest, own, expected
         self.accepted: dict[tuple[str, str], Message] = {}

@@ -77,6 +77,11 @@ def _vertical(manifest: Manifest) -> list[str]:
         f"the result (t = {t}); each knows its own noise and counts as one",
         f"{label} works with no provider: together they hold whole records",
     ]
+    if manifest.aggregation == "masks":
+        found.append(
+            f"{manifest.collector.name}, who deals the masks, works neither with {label} nor with "
+            "a provider: together they would read the other side's rows"
+        )
     if t < 2:
         found.append(f"{label} and {opener} do not work together: they would undo a share of noise")
     rows = f"the {manifest.rows} rows, and who is among them, are known to all providers"

@@ -92,13 +92,16 @@ def label(
     connection: Connection,
     source: Any,
     state: str | Path,
-    key: PrivateKey,
+    key: PrivateKey | None = None,
     *,
     id_column: str | None = None,
     known: tuple[Card, ...] = (),
     charge: Charge | None = None,
 ) -> None:
-    """Take part in a vertical round as the label provider; parameters as for :func:`provide`."""
+    """Take part in a vertical round as the label provider; the key is needed with Paillier.
+
+    Other parameters as for :func:`provide`.
+    """
     from discreet.encoding import class_codes
 
     manifest = connection.manifest
@@ -113,6 +116,8 @@ def label(
         connection.send(kept.once(f"labels {card.name}", lambda own=message: own))  # type: ignore[misc]
     for card in agreed.providers:
         machine.receive(connection.take("tables", card.name))
+    if machine.way.deals:
+        machine.receive(connection.take("correction", agreed.collector.name))
 
     def make_shares() -> Message:
         if charge is not None:

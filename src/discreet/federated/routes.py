@@ -5,15 +5,14 @@ The collector also carries messages between others: what it carries is encrypted
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from discreet.federated.chunks import Chunks
 from discreet.federated.horizontal import submission_length
 from discreet.federated.manifest import Manifest
+from discreet.federated.masks import SEAL
 from discreet.federated.messages import Expected
 from discreet.federated.vertical_party import TAG
+from discreet.federated.vertical_way import way_of
 
-__all__ = ["routes", "seconds_left"]
+__all__ = ["routes"]
 
 
 def routes(manifest: Manifest) -> dict[str, Expected]:
@@ -24,29 +23,15 @@ def routes(manifest: Manifest) -> dict[str, Expected]:
         length = submission_length(manifest)
         own = {(card.name, "submission"): length for card in manifest.providers}
         return {collector: {**own, **received}}
-    assert manifest.label is not None
-    assert manifest.paillier is not None
-    assert manifest.rows is not None
-    label, width = manifest.label.name, manifest.paillier.width
-    labels = manifest.rows * width + TAG
-    tables: Expected = {}
-    residues = 0
-    for card in manifest.providers:
-        layout = manifest.layout.only(manifest.columns[card.name])
-        count = Chunks(layout, manifest.paillier.bits).count
-        residues += count * -(-manifest.paillier.bits // 8)
-        tables[card.name, "tables"] = range(count * width + TAG, count * width + TAG + 1)
+    way = way_of(manifest)
+    label, labels = way.label.name, way.labels_size + TAG
     found: dict[str, Expected] = {
-        card.name: {(label, "labels"): range(labels, labels + 1)} for card in manifest.providers
+        name: {(label, "labels"): _exactly(labels)} for name in way.layouts
     }
-    found[label] = tables
-    found[collector] = {(label, "shares"): range(residues, residues + 1), **received}
+    found[label] = {(n, "tables"): _exactly(way.tables_size(n) + TAG) for n in way.layouts}
+    found[collector] = {(label, "shares"): _exactly(way.all_sums + SEAL), **received}
     return found
 
 
-def seconds_left(manifest: Manifest) -> float | None:
-    """Seconds until the deadline; None where there is none."""
-    if not manifest.deadline:
-        return None
-    moment = datetime.fromisoformat(manifest.deadline)
-    return (moment - datetime.now(UTC)).total_seconds()
+def _exactly(length: int) -> range:
+    return range(length, length + 1)

@@ -91,6 +91,7 @@ def simulate_vertical(
     *,
     providers: int = 2,
     mode: Mode = "counts",
+    aggregation: Aggregation = "masks",
     tolerated: int = 1,
     key: PrivateKey | None = None,
 ) -> tuple[Release, Manifest]:
@@ -98,7 +99,7 @@ def simulate_vertical(
 
     Parameters
     ----------
-    schema, wanted, epsilon, random, mode, tolerated, key
+    schema, wanted, epsilon, random, mode, aggregation, tolerated, key
         As for :func:`simulate_horizontal`.
     columns : mapping of feature name to column
     codes : array of int
@@ -112,7 +113,7 @@ def simulate_vertical(
         raise SchemaError(f"providers={providers!r}; a vertical round needs at least one")
     label, collector = Identity.generate("label"), Identity.generate("collector")
     receiver = Identity.generate("receiver")
-    key = _key(key)
+    key = _key(key) if aggregation == "paillier" else None
     held = {one.name: tuple(names[i :: len(holders)]) for i, one in enumerate(holders)}
     manifest = Manifest(
         schema,
@@ -126,8 +127,9 @@ def simulate_vertical(
         rows=len(codes),
         partition="vertical",
         mode=mode,
+        aggregation=aggregation,
         tolerated=tolerated,
-        paillier=key.public,
+        paillier=None if key is None else key.public,
     ).signed_by(*holders, label, collector, receiver)
     labelling = vertical.LabelProvider(label, manifest, key, random=random)
     for own, message in zip(holders, labelling.labels(codes), strict=True):
@@ -136,6 +138,8 @@ def simulate_vertical(
         mine = {name: columns[name] for name in held[own.name]}
         labelling.receive(provider.tables(mine).to_json())
     collecting = vertical.Collector(collector, manifest, random=random)
+    if (dealt := collecting.correction()) is not None:
+        labelling.receive(dealt.to_json())
     collecting.receive(labelling.shares().to_json())
     receiving = vertical.Receiver(receiver, manifest)
     return receiving.receive(collecting.result().to_json()), manifest

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from discreet.errors import FormatError
-from discreet.federated.manifest import Manifest
+from discreet.federated.agreement import Agreement
 from discreet.federated.messages import Message
 
 __all__ = ["Folder"]
@@ -25,10 +25,10 @@ class Folder:
     ----------
     path : path
         Made if it does not exist; each round has a folder of its own inside.
-    manifest : Manifest
+    manifest : Agreement
     """
 
-    def __init__(self, path: str | Path, manifest: Manifest) -> None:
+    def __init__(self, path: str | Path, manifest: Agreement) -> None:
         self.path = Path(path) / manifest.hash.hex()[:32]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -36,10 +36,10 @@ class Folder:
             raise FormatError(f"{path}: cannot be made a folder: {error.strerror}") from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, wait until it is on the disk, and give it its name."""
+        """Write a file that nobody else may read, wait for the disk, and give it its name."""
         beside = self.path / f".{name}.part"
         try:
-            with open(beside, "wb") as file:
+            with open(beside, "wb", opener=_private) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -73,3 +73,7 @@ class Folder:
         message = make()
         self.write(f"{name}.sent", message.to_json())
         return message
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

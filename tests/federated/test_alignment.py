@@ -1,0 +1,345 @@
+"""Alignment: exactly the common people, nothing about the others, and what is refused and why."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rings import OWNERS, Ring, invitation
+from rounds import PARTIES
+
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.federated.alignment import Matcher, Owner
+from discreet.federated.alignment_party import DOMAIN, AlignmentParty, Secret, texts_of
+from discreet.federated.identity import Identity
+from discreet.federated.invitation import LARGEST, Invitation
+from discreet.federated.masks import pair_key, unsealed
+from discreet.federated.messages import Message
+from discreet.federated.points import SIZE, blinded, on_curve, points_of, to_point
+from discreet.federated.refusals import ProtocolError
+
+
+def reason_of(refused):
+    return refused.value.reason
+
+
+# ---------------------------------------------------------------- the right answer
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_everyone_is_told_exactly_the_common_ids_in_one_order(data):
+    count = data.draw(st.integers(2, 5))
+    ids = st.lists(st.integers(0, 14), min_size=1, max_size=12, unique=True)
+    lists = [data.draw(ids) for _ in range(count)]
+    pad_to = data.draw(st.sampled_from([None, 15]))
+    told = Ring(lists, pad_to=pad_to).common()
+    assert all(one == told[0] for one in told)
+    assert sorted(told[0]) == sorted(set.intersection(*map(set, lists)))
+
+
+def test_ids_are_the_same_in_any_spelling_that_means_the_same():
+    told = Ring([[1, 2, "ä"], np.array(["2", "1", "ä"]), [2.0, "ä", 7.0]]).common()
+    assert [sorted(texts_of(one)) for one in told] == [["2", "ä"]] * 3
+
+
+def test_no_common_id_is_an_empty_answer():
+    assert Ring([["a", "b"], ["c"], ["a", "c"]]).common() == [[], [], []]
+
+
+def test_the_common_order_says_nothing_and_changes_with_the_invitation():
+    ids = [f"{i:03d}" for i in range(60)]
+    ring, other = Ring([ids, ids]), Ring([ids, ids])
+    first, second = ring.common()[0], other.common()[0]
+    assert ring.matcher.common() == sorted(ring.matcher.lists[0])  # by point: no owner's order
+    assert sorted(first) == sorted(second) == ids
+    assert first != second
+    assert first != ids
+
+
+def test_a_list_does_not_show_the_order_of_the_file():
+    agreed, secret = invitation(2), Secret()
+    ids = [str(i) for i in range(20)]
+    one = Owner(PARTIES["labels"], agreed, ids, secret)
+    two = Owner(PARTIES["labels"], agreed, ids[::-1], secret)
+    assert one._entries == two._entries
+    assert one._entries != Owner(PARTIES["labels"], agreed, ids)._entries
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ([1, 2, "1"], "twice"),
+        (["a", ""], "row 1 has an empty id"),
+        (["a", "  "], "empty"),
+        ([None], "empty"),
+        ([1.0, float("nan")], "empty"),
+        ([], "0 ids"),
+        (["a", "b", "c", "d", "e"], "5 ids; a list has 1 to 4"),
+    ],
+)
+def test_ids_that_no_list_can_have(ids, said):
+    with pytest.raises(SchemaError, match=said):
+        Owner(PARTIES["labels"], invitation(pad_to=4), ids)
+
+
+def test_an_invitation_is_a_document_with_rules():
+    agreed = invitation(4, ids="patient number", pad_to=9)
+    assert Invitation.from_json(agreed.to_json()) == agreed
+    assert not Invitation.from_json(agreed.to_json()).unsigned
+    assert invitation().hash != invitation().hash
+    with pytest.raises(PrivacyError, match="2 to 32"):
+        invitation(1)
+    with pytest.raises(SchemaError, match="same name"):
+        replace(agreed, owners=(*agreed.owners, agreed.collector))
+    with pytest.raises(SchemaError, match="lists have"):
+        invitation(pad_to=LARGEST + 1)
+    with pytest.raises(SchemaError, match="time zone"):
+        invitation(deadline="2030-01-01T00:00:00")
+    with pytest.raises(FormatError, match="not a discreet invitation"):
+        Invitation.from_json(json.dumps({"format": "discreet/manifest", "version": 1}))
+
+
+# ---------------------------------------------------------------- abuse
+
+
+@pytest.fixture
+def ring():
+    return Ring([["a", "b"], ["b", "c"], ["b", "d"]])
+
+
+def forged(sender, agreed, content, kind="list-0", recipient="hospital-a"):
+    """A sealed and signed message with any content."""
+    return AlignmentParty(PARTIES[sender], agreed)._sealed(kind, PARTIES[recipient].card, content)
+
+
+def test_messages_that_are_not_whole_or_not_meant_are_refused(ring):
+    follower, message = ring.owners[1], ring.owners[0].own_list()
+    refused_for = {
+        "truncated": message.to_json()[:-20],
+        "wrong-recipient": ring.owners[1].own_list(),
+        "wrong-manifest": Ring(ring.lists).owners[0].own_list(),
+        "wrong-round": replace(message, round=2),
+        "wrong-schema": replace(message, schema="sha256:x"),
+        "unknown-sender": replace(message, sender="mallory"),
+        "wrong-signature": replace(message, payload=message.payload[:-SIZE]),
+        "oversized": b"x" * 50_000_000,
+    }
+    for reason, data in refused_for.items():
+        with pytest.raises(ProtocolError) as refused:
+            follower.pass_on(data)
+        assert reason_of(refused) == reason
+    ring.carry()  # nothing was lost
+    with pytest.raises(ProtocolError) as refused:
+        ring.matcher.receive(ring.said[2])
+    assert reason_of(refused) == "replayed"
+    with pytest.raises(ProtocolError) as refused:
+        follower.pass_on(ring.owners[0].own_list())
+    assert reason_of(refused) == "duplicate"
+
+
+def test_another_signer_cannot_speak_for_an_owner(ring):
+    other = Identity.generate("labels")
+    payload = ring.owners[0].own_list().payload
+    fake = Message.create(other, ring.agreed, "list-0", "hospital-a", payload)
+    with pytest.raises(ProtocolError, match="wrong-signature"):
+        ring.owners[1].pass_on(fake)
+    with pytest.raises(ProtocolError, match="unknown-sender"):
+        Owner(other, ring.agreed, ["a"])
+    with pytest.raises(ProtocolError, match="unknown-sender"):
+        Owner(PARTIES["collector"], ring.agreed, ["a"])
+    with pytest.raises(ProtocolError, match="unknown-sender"):
+        Matcher(PARTIES["labels"], ring.agreed)
+
+
+def test_nobody_starts_before_all_have_signed_or_with_other_keys():
+    with pytest.raises(ProtocolError, match="lacks signatures: labels, hospital-a"):
+        Owner(PARTIES["labels"], invitation(signed=False), ["a"])
+    known = [Identity.generate("hospital-b").card]
+    with pytest.raises(ProtocolError, match="other keys for hospital-b"):
+        Owner(PARTIES["labels"], invitation(), ["a"], known=known)
+
+
+TWISTED = next(u for u in range(2, 100) if not on_curve(u)).to_bytes(SIZE, "little")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (bytes(SIZE), "out-of-range"),
+        ((1).to_bytes(SIZE, "little"), "out-of-range"),
+        (b"\xff" * SIZE, "out-of-range"),
+        (TWISTED, "out-of-range"),
+        (2 * to_point(b"a", b"d"), "duplicate"),
+    ],
+    ids=["zero", "order-four", "not-canonical", "twist", "twice"],
+)
+def test_bad_points_are_refused_by_owners_and_by_the_collector(ring, content, reason):
+    with pytest.raises(ProtocolError) as refused:
+        ring.owners[1].pass_on(forged("labels", ring.agreed, content))
+    assert reason_of(refused) == reason
+    last = forged("hospital-b", ring.agreed, content, "list-0", "collector")
+    with pytest.raises(ProtocolError) as refused:
+        ring.matcher.receive(last)
+    assert reason_of(refused) == reason
+    ring.carry()
+
+
+def test_lists_of_another_length_than_agreed_are_refused():
+    ring = Ring([["a"], ["b"]], pad_to=3)
+    for count in (2, 4):
+        content = b"".join(to_point(bytes([i]), b"d") for i in range(count))
+        with pytest.raises(ProtocolError) as refused:
+            ring.owners[1].pass_on(forged("labels", ring.agreed, content))
+        assert reason_of(refused) == "wrong-length"
+
+
+def test_what_was_sealed_for_another_does_not_open(ring):
+    """The collector hands the payload of one list out as another: signed, but sealed otherwise."""
+    payload = ring.owners[0].own_list().payload
+    swapped = Message.create(PARTIES["labels"], ring.agreed, "list-2", "hospital-a", payload)
+    with pytest.raises(ProtocolError, match="does not open"):
+        ring.owners[1].pass_on(swapped)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [
+        ([3, 0], "wrong-length"),  # a point was added or lost on the way
+        ([4, 1, 1], "duplicate"),
+        ([4, 4], "out-of-range"),
+        ([4, 0, 1, 2], "out-of-range"),  # only two of four stand for somebody
+    ],
+)
+def test_answers_that_cannot_be_are_refused(numbers, reason):
+    ring = Ring([["a", "b"], ["b", "c"]], pad_to=4)
+    content = b"".join(number.to_bytes(4, "big") for number in numbers)
+    with pytest.raises(ProtocolError) as refused:
+        ring.owners[0].common(forged("collector", ring.agreed, content, "common", "labels"))
+    assert reason_of(refused) == reason
+
+
+def test_lists_and_answers_are_not_mixed_up(ring):
+    answer = forged("collector", ring.agreed, bytes(4), "common", "hospital-a")
+    with pytest.raises(ProtocolError, match="wrong-kind"):
+        ring.owners[1].pass_on(answer)
+    with pytest.raises(ProtocolError, match="wrong-kind"):
+        ring.owners[1].common(ring.owners[0].own_list())
+    with pytest.raises(ProtocolError, match="waiting for 3 of 3"):
+        ring.matcher.answers()
+
+
+# ---------------------------------------------------------------- who learns what
+
+
+def opened(ring, message):
+    """The points in a message, as its recipient sees them."""
+    party = AlignmentParty(PARTIES[message.recipient], ring.agreed)
+    return points_of(party._opened(message))
+
+
+def test_what_the_collector_carries_is_sealed():
+    ids = [f"p{i}" for i in range(30)]
+    ring = Ring([ids, ids[5:], ids[10:]])
+    ring.carry()
+    seen = {point for message in ring.said for point in opened(ring, message)}
+    seen |= {to_point(one.encode(), DOMAIN + ring.agreed.hash) for one in ids}
+    carried = b"".join(message.to_json() + message.payload for message in ring.said)
+    assert not any(point in carried for point in seen)
+    collector = PARTIES["collector"]
+    for message in ring.said:
+        salt, content = message.payload[:16], message.payload[16:]
+        for name in OWNERS[:3]:
+            kind = f"{message.kind} {salt.hex()}"
+            key = pair_key(collector, PARTIES[name].card, ring.agreed.hash, kind)
+            if message.recipient == "collector" and name == message.sender:
+                assert unsealed(key, content)
+                continue
+            with pytest.raises(ProtocolError):
+                unsealed(key, content)
+
+
+def test_dummies_hide_the_lengths_of_lists():
+    ring = Ring([["a"], [str(i) for i in range(50)], ["a", "7"]], pad_to=50)
+    ring.carry()
+    assert {len(message.payload) for message in ring.said} == {32 + 50 * SIZE}
+    assert ring.matcher.common() == []
+
+
+# ---------------------------------------------------------------- the twins that can be enumerated
+
+DOMAIN_OF_IDS = [f"{i:04d}" for i in range(2000)]
+"""All ids there are: birthdays, postcodes, staff numbers."""
+
+
+def lists_of_ids(seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.choice(DOMAIN_OF_IDS, 100, replace=False).tolist() for _ in range(3)]
+
+
+def recovered(seen, *forms):
+    """The ids whose form, in any way the attacker can compute, is among what it saw."""
+    return {one for one in DOMAIN_OF_IDS for form in forms if form(one.encode()) in seen}
+
+
+def test_plain_hashes_give_every_list_away():
+    _, other, _ = lists_of_ids()
+    sent = {hashlib.sha256(one.encode()).digest() for one in other}
+    assert recovered(sent, lambda text: hashlib.sha256(text).digest()) == set(other)
+
+
+def test_hashes_under_a_key_that_the_owners_share_give_every_list_away_to_each_owner():
+    _, other, _ = lists_of_ids()
+    key = b"known to all owners"
+    sent = {hmac.digest(key, one.encode(), "sha256") for one in other}
+    assert recovered(sent, lambda text: hmac.digest(key, text, "sha256")) == set(other)
+
+
+def test_on_ours_the_same_enumeration_finds_nothing_until_all_scalars_are_known():
+    ring = Ring(lists_of_ids())
+    ring.carry()
+    domain = DOMAIN + ring.agreed.hash
+    scalars = [owner.secret.private() for owner in ring.owners]
+
+    def under(*known):
+        def form(text):
+            points = [to_point(text, domain)]
+            for place in known:
+                points = blinded(points, scalars[place])
+            return points[0]
+
+        return form
+
+    for place, name in enumerate(OWNERS[:3]):  # an owner, with all it received and its scalar
+        received = [m for m in ring.said if m.recipient == name]
+        seen = {point for message in received for point in opened(ring, message)}
+        assert len(seen) == 200
+        assert recovered(seen, under(), under(place)) == set()
+    last = [m for m in ring.said if m.recipient == "collector" and m.kind == "list-1"]
+    seen = set(opened(ring, last[0]))
+    assert recovered(seen, under(0, 1)) == set()  # two owners and the collector, against the third
+    assert recovered(seen, under(2, 0, 1)) == set(ring.lists[1])  # the attack itself is sound
+
+
+def test_points_of_two_invitations_cannot_be_compared():
+    ids, secret = ["a", "b"], Secret()
+    first, second = (
+        Owner(PARTIES["labels"], agreed, ids, secret) for agreed in (invitation(), invitation())
+    )
+    one, two = (
+        set(points_of(AlignmentParty(PARTIES["hospital-a"], o.invitation)._opened(o.own_list())))
+        for o in (first, second)
+    )
+    assert not one & two
+
+
+def test_a_forgotten_scalar_blinds_nothing(ring):
+    gone = Owner(PARTIES["hospital-a"], ring.agreed, ["b"], Secret(scalar=b""))
+    with pytest.raises(ProtocolError, match="forgotten"):
+        gone.own_list()

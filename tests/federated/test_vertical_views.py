@@ -1,0 +1,239 @@
+"""What each party of a vertical round with masks sees: uniform words, or seals it cannot open.
+
+Every attack here is code that works on a twin of the protocol in which one thing is left out, and
+fails on the protocol itself. Rounds have no noise, so that nothing but the masks hides anything.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from rounds import NAMES, table, vertical_manifest, vertical_round
+from scipy import stats
+from test_attacks import FALSE_ALARM, looks_uniform, shared, value_and_steps
+
+from discreet.federated import vertical, vertical_masks
+from discreet.federated.masks import SEAL, unsealed, words
+from discreet.federated.refusals import ProtocolError
+
+ROWS = 20
+MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
+
+
+def held(data):
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64)
+
+
+def played(seed, mode="counts"):
+    """A round without noise: manifest, columns, codes, and messages by sender and recipient."""
+    columns, codes = table(ROWS, seed)
+    manifest = vertical_manifest(rows=ROWS, epsilon=math.inf, mode=mode)
+    _, said = vertical_round(manifest, columns, codes)
+    return manifest, columns, codes, {(m.sender, m.recipient, m.kind): m.payload for m in said}
+
+
+def uniform(rows):
+    """High bits, low bits, and both of differences: each looks uniform."""
+    values, steps = value_and_steps(rows, 2**64)
+    low = [v % 32 / 32 for row in rows for v in row]
+    between = [(b - a) % 32 / 32 for row in rows for a, b in pairwise(row)]
+    return all(looks_uniform(one) for one in (values, steps, low, between))
+
+
+def cells_of(manifest, name, columns):
+    """The zeros and ones, and the weights, of a provider's rows."""
+    way = vertical_masks.VerticalMasks(manifest)
+    return np.concatenate(list(way.weights(way.layouts[name], columns)), axis=1)
+
+
+def without_seals(monkeypatch):
+    """The twin without seals: messages are as long, and open to all."""
+    for module in (vertical, vertical_masks):
+        monkeypatch.setattr(module, "sealed", lambda key, content: content + bytes(SEAL))
+        monkeypatch.setattr(module, "unsealed", lambda key, content: content[:-SEAL])
+
+
+def without_pads(monkeypatch):
+    """The twin in which the opener's pad is left out."""
+    real = vertical_masks.VerticalMasks.pair
+    monkeypatch.setattr(
+        vertical_masks.VerticalMasks,
+        "pair",
+        lambda way, own, other, purpose: (
+            b"nothing" if purpose == "opening" else real(way, own, other, purpose)
+        ),
+    )
+    monkeypatch.setattr(
+        vertical_masks,
+        "words",
+        lambda key, count: (
+            np.zeros(count, dtype=np.uint64) if key == b"nothing" else words(key, count)
+        ),
+    )
+
+
+# ---------------------------------------------------------------- attacks, as code
+
+
+def labels_by_the_collector(manifest, said):
+    """G + B: the collector carries G and has dealt B."""
+    payload = said["labels", NAMES[0], "labels"][: 8 * 2 * ROWS]
+    dealt = words(shared(manifest, "collector", "labels", "dealt rows"), 2 * ROWS)
+    return (held(payload) + dealt).reshape(ROWS, 2).view(np.int64)
+
+
+def cells_by_the_collector(manifest, said, name, cells):
+    """E + A: the collector carries E and has dealt A."""
+    payload = said[name, "labels", "tables"][: 8 * cells * ROWS]
+    dealt = words(shared(manifest, "collector", name, "dealt rows"), cells * ROWS)
+    return (held(payload) + dealt).reshape(ROWS, cells).view(np.int64)
+
+
+def combination_by_a_provider(manifest, correction, labels, cells):
+    """Z' + Z + G^T A = L^T A: with the correction a provider could test any guess of labels."""
+    name = NAMES[1]
+    dealt = words(shared(manifest, name, "collector", "dealt rows"), cells * ROWS)
+    sums = words(shared(manifest, name, "collector", "dealt sums"), 2 * cells)
+    of_labels = np.einsum("rc,rd->cd", labels, dealt.reshape(ROWS, cells)).reshape(-1)
+    found = held(correction)[-2 * cells :] + sums + of_labels
+    return dealt.reshape(ROWS, cells), found.reshape(2, cells)
+
+
+def sums_by_a_provider(manifest, shares):
+    """Shares without one's own pads: sums that lack the collector's noise."""
+    way = vertical_masks.VerticalMasks(manifest)
+    count = way.layouts[NAMES[1]].size
+    pads = words(shared(manifest, NAMES[1], manifest.opener.name, "opening"), count)
+    return (held(shares)[-count:] - pads).view(np.int64)
+
+
+# ---------------------------------------------------------------- the twins fall
+
+
+def test_without_seals_the_collector_reads_labels_and_cells(monkeypatch):
+    without_seals(monkeypatch)
+    manifest, columns, codes, said = played(1)
+    assert np.array_equal(labels_by_the_collector(manifest, said), np.eye(2, dtype=int)[codes])
+    cells = cells_of(manifest, NAMES[0], columns)
+    found = cells_by_the_collector(manifest, said, NAMES[0], cells.shape[1])
+    assert np.array_equal(found, cells)
+
+
+def test_without_seals_a_provider_tests_guesses_of_labels_and_reads_sums(monkeypatch):
+    without_seals(monkeypatch)
+    manifest, columns, codes, said = played(2)
+    cells = cells_of(manifest, NAMES[1], columns)
+    hidden = held(said["labels", NAMES[1], "labels"][: 8 * 2 * ROWS]).reshape(ROWS, 2)
+    correction = said["collector", "labels", "correction"][:-SEAL]
+    dealt, found = combination_by_a_provider(manifest, correction, hidden, cells.shape[1])
+    right = np.eye(2, dtype=np.uint64)[codes]
+    assert np.array_equal(np.einsum("rc,rd->cd", right, dealt), found)
+    assert not np.array_equal(np.einsum("rc,rd->cd", right[::-1], dealt), found)
+    shares = said["labels", "collector", "shares"][:-SEAL]
+    exact = manifest.layout.only(("size",)).vector(columns, codes)
+    assert np.array_equal(sums_by_a_provider(manifest, shares), exact)
+
+
+def test_without_pads_collector_and_label_provider_see_sums(monkeypatch):
+    without_pads(monkeypatch)
+    rows = []
+    for seed in range(20):
+        manifest, columns, codes, said = played(seed)
+        key = shared(manifest, "collector", "labels", "shares")
+        rows.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
+    exact = [manifest.layout.only(c).vector(columns, codes) for c in manifest.columns.values()]
+    assert np.array_equal(np.array(rows[-1], np.uint64).view(np.int64), np.concatenate(exact))
+    assert not uniform(rows)
+
+
+# ---------------------------------------------------------------- the protocol stands
+
+
+@MODES
+def test_the_collector_opens_nothing_that_it_carries(mode):
+    """Neither with any key of its own, nor by taking away what it dealt; bytes look uniform."""
+    seen = []
+    for seed in range(10):
+        manifest, columns, _, said = played(seed, mode)
+        carried = {key: payload for key, payload in said.items() if "collector" not in key[:2]}
+        assert len(carried) == 4
+        for (sender, recipient, kind), payload in carried.items():
+            for other in (sender, recipient):
+                for purpose in ("labels", "tables", "dealt rows", "dealt sums", "opening"):
+                    key = shared(manifest, "collector", other, purpose)
+                    with pytest.raises(ProtocolError, match="does not open"):
+                        unsealed(key, payload[:-32])
+            assert kind in ("labels", "tables")
+            seen.append(np.frombuffer(payload, np.uint8))
+        found = labels_by_the_collector(manifest, said)
+        assert np.abs(found).min() > 10**6  # false alarm over all below 2000 * 2^-43
+        cells = cells_of(manifest, NAMES[0], columns)
+        found = cells_by_the_collector(manifest, said, NAMES[0], cells.shape[1])
+        assert np.abs(found).min() > 10**6
+    counts = np.bincount(np.concatenate(seen), minlength=256)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_all_that_the_collector_opens_is_uniform_in_mode_counts():
+    shares, totals = [], []
+    for seed in range(60):
+        manifest, _, _, said = played(seed)
+        key = shared(manifest, "collector", "labels", "shares")
+        shares.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
+        totals.append(held(said["collector", "receiver", "total"]).tolist())
+    assert uniform(shares)
+    assert uniform(totals)
+
+
+@MODES
+def test_all_that_the_label_provider_opens_is_uniform(mode):
+    """E, S, Z' and what it makes of them; and differences between rows, cells and classes."""
+    seen = {"rows": [], "padded": [], "correction": [], "sums": []}
+    for seed in range(40):
+        manifest, _, codes, said = played(seed, mode)
+        way = vertical_masks.VerticalMasks(manifest)
+        key = shared(manifest, "labels", "collector", "correction")
+        dealt = unsealed(key, said["collector", "labels", "correction"])
+        seen["correction"].append(held(dealt).tolist())
+        start = 0
+        for name in NAMES[:2]:
+            key = shared(manifest, "labels", name, "tables")
+            content = unsealed(key, said[name, "labels", "tables"][:-32])
+            size = way.sums_size(name)
+            seen["rows"].append(held(content[:-size]).tolist())
+            seen["padded"].append(held(content[-size:]).tolist())
+            tables = (way.layouts[name], content)
+            sums = way.sums(tables, codes, None, dealt[start : start + size])
+            seen["sums"].append(held(sums).tolist())
+            start += size
+    for rows in seen.values():
+        assert uniform(rows)
+
+
+@MODES
+def test_all_that_a_provider_opens_is_uniform(mode):
+    """G; it can open neither the correction nor the shares, which the collector serves to all."""
+    seen = []
+    for seed in range(40):
+        manifest, _, _, said = played(seed, mode)
+        hidden = {
+            unsealed(shared(manifest, n, "labels", "labels"), said["labels", n, "labels"][:-32])
+            for n in NAMES[:2]
+        }
+        seen += [held(one).tolist() for one in hidden]  # one and the same
+        for name in NAMES[:2]:
+            for sealed_one in (
+                said["collector", "labels", "correction"],
+                said["labels", "collector", "shares"],
+            ):
+                for other in ("collector", "labels"):
+                    for purpose in ("correction", "shares", "labels", "tables", "dealt rows"):
+                        with pytest.raises(ProtocolError, match="does not open"):
+                            unsealed(shared(manifest, name, other, purpose), sealed_one)
+        shares = said["labels", "collector", "shares"][:-SEAL]
+        assert np.abs(sums_by_a_provider(manifest, shares)).min() > 10**4
+    assert len(seen) == 40
+    assert uniform(seen)
