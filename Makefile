@@ -16,7 +16,7 @@ demo: $(VENV)/.demo  ## Train and compare classifiers on the bundled population
 	@$(BIN)/discreet demo --out demo
 
 test: lint  ## Lint, type-check and run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.test  ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -30,6 +30,8 @@ from discreet.datasets import load
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from _tables import bundled
+
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 NAMES = ("adult", "diabetes", "seeds", "glass", "skin", "australian", "mushroom")
 SKIN_ROWS = 50_000
@@ -68,22 +70,6 @@ def rows_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
         kept = np.random.default_rng(0).permutation(len(y))[:SKIN_ROWS]
         X, y = X.iloc[kept].reset_index(drop=True), y[kept]
     return X, y, data.schema
-
-
-def bundled(name: str) -> Any:
-    """A table of scikit-learn; bounds are 0 and the maximum rounded up to 1, 2 or 5 times 10^k."""
-    import sklearn.datasets
-
-    known = {"wdbc": "breast_cancer"}
-    found = getattr(sklearn.datasets, f"load_{known.get(name, name)}")()
-    names = [f"x{j}" for j in range(found.data.shape[1])]
-    features = []
-    for column, top in zip(names, found.data.max(axis=0), strict=True):
-        power = 10.0 ** math.floor(math.log10(max(top, 1e-9)))
-        upper = next(power * step for step in (1, 2, 5, 10) if power * step >= top)
-        features.append(Numeric(column, 0, upper, optional=False))
-    schema = Schema(features, "class", np.unique(found.target).tolist())
-    return pd.DataFrame(found.data, columns=names), found.target, schema
 
 
 def mail(upper: float, rows: int = 4600, columns: int = 57, seed: int = 1) -> Any:

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from _tables import BUNDLED, bundled
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 ORACLES = ("de", "sue", "oue", "she", "the")
@@ -34,15 +41,23 @@ PROTOTYPE = {
 REPEATS = {"adult": 12, "connect4": 8, "splice": 24, "chess": 30, "mushroom": 24}
 
 
+def rows_of(name: str) -> tuple[Any, np.ndarray, Any]:
+    """Features, classes and schema of a benchmark table or one of scikit-learn's."""
+    if name in BUNDLED:
+        return bundled(name)
+    from discreet.datasets import load
+
+    data = load(name)
+    return data.X, data.y, data.schema
+
+
 def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
     from discreet import LocalNB
-    from discreet.datasets import load
 
     name, epsilon, method, repeats = task
     warnings.simplefilter("ignore")
-    data = load(name)
-    X, y = data.X, data.y
+    X, y, schema = rows_of(name)
     scores = []
     for repeat in range(repeats):
         order = np.random.default_rng(repeat).permutation(len(y))
@@ -51,9 +66,7 @@ def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray
             "oracle": method, "plan": "paper", "postprocess": "paper", "assignment": "draw",
             **({"theta": 0.25} if method == "the" else {}),
         }  # fmt: skip
-        nb = LocalNB(
-            epsilon, schema=data.schema, bins=BINS.get(name, 8), random_state=repeat, **options
-        )
+        nb = LocalNB(epsilon, schema=schema, bins=BINS.get(name, 8), random_state=repeat, **options)
         nb.fit(X.iloc[train], y[train])
         scores.append(nb.score(X.iloc[test], y[test]))
     return name, epsilon, method, np.array(scores)
@@ -61,10 +74,7 @@ def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray
 
 def limits(name: str) -> tuple[float, float]:
     """Share of the majority class, and accuracy of the same classifier without noise."""
-    from discreet.datasets import load
-
-    data = load(name)
-    _, counts = np.unique(data.y, return_counts=True)
+    _, counts = np.unique(rows_of(name)[1], return_counts=True)
     return counts.max() / counts.sum(), float(cell((name, math.inf, "default", 3))[3].mean())
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from discreet import Categorical, EstimationError, Numeric, Schema, Statistics, estimate
 from discreet.counting import count_arrays
 from discreet.encoding import Cells
-from discreet.estimation import norm_cut, norm_sub
+from discreet.estimation import _expected_share, norm_cut, norm_sub
 from discreet.privacy import Guarantee
 from discreet.statistics import Moments, Table
 
@@ -127,6 +127,20 @@ def test_bayes_beats_plain_clipping_under_noise():
             guess = conditional(noisy(counts, 128), choice)
             loss[choice] += (truth * np.log(truth / guess)).sum()
     assert loss["bayes"] < 0.5 * loss["none"]
+
+
+def test_class_shares_under_noise_are_posterior_means():
+    """Two classes: a normal law cut off at nothing and at everyone."""
+    from scipy.stats import truncnorm
+
+    for share, noise in ((0.7, 0.01), (1.3, 0.38), (0.2, 0.5), (-0.4, 0.1)):
+        found = _expected_share(np.array([share, 1 - share]), np.array([noise, noise]))
+        wanted = truncnorm(-share / noise, (1 - share) / noise, share, noise).mean()
+        np.testing.assert_allclose(found, [wanted, 1 - wanted], atol=2e-4)
+    nothing_known = _expected_share(np.array([2.0, -3.0, 2.0]), np.full(3, 1e3))
+    np.testing.assert_allclose(nothing_known, 1 / 3, atol=1e-3)
+    exact = _expected_share(np.array([0.6, 0.3, 0.1]), np.zeros(3))
+    np.testing.assert_allclose(exact, [0.6, 0.3, 0.1], atol=1e-6)
 
 
 def test_features_that_repeat_each_other_are_toned_down():

@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes"]
 
 LEAST_PRIOR = 1e-4
+GRID = 400
+TINY = 1e-9
 LEAST_SMOOTHING = 1e-10
 
 
@@ -113,9 +115,26 @@ def _prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
         totals = np.where(totals < 1, 1.0, totals)
         return np.asarray(totals / totals.sum())
     whole = max(totals.sum(), 1.0)
-    share = norm_sub(totals / whole, 1.0)
-    share = np.maximum(share, LEAST_PRIOR)
+    share = totals / whole
+    if postprocess == "bayes":
+        share = _expected_share(share, np.sqrt(statistics.variances) / whole)
+    share = np.maximum(norm_sub(share, 1.0), LEAST_PRIOR)
     return np.asarray(share / share.sum())
+
+
+def _expected_share(share: Floats, noise: Floats) -> Floats:
+    """Posterior means of class shares of which all are equally likely beforehand.
+
+    A share of K is then Beta(1, K - 1). Noise that leaves everything open gives equal shares, not
+    a class that is said to be impossible.
+    """
+    low, high = np.clip(share - 8 * noise, 0.0, 1.0), np.clip(share + 8 * noise, 0.0, 1.0)
+    low, high = np.minimum(low, 1 - noise.clip(TINY, 1)), np.maximum(high, noise.clip(TINY, 1))
+    grid = low + (high - low) * ((np.arange(GRID)[:, None] + 0.5) / GRID)
+    logs = (len(share) - 2) * np.log1p(-grid) - 0.5 * ((share - grid) / (noise + TINY)) ** 2
+    weight = np.exp(logs - logs.max(axis=0))
+    found = (weight * grid).sum(axis=0) / weight.sum(axis=0)
+    return np.asarray(found / found.sum())
 
 
 def _cell_factors(

@@ -38,6 +38,7 @@ from discreet.cli.federated_collect import collect
 from discreet.cli.federated_files import ledger_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated import horizontal, patience, vertical
+from discreet.federated.agreement import seconds_left
 from discreet.federated.collector import Round, application
 from discreet.federated.connection import Connection
 from discreet.federated.messages import Message
@@ -45,7 +46,6 @@ from discreet.federated.patience import PatientProtocol
 from discreet.federated.provider import aligned, label, provide
 from discreet.federated.receiver import receive
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.routes import seconds_left
 from discreet.federated.state import Folder
 
 

@@ -295,7 +295,7 @@ def _exactly(given):
 
 def test_classes_and_categories_never_come_from_the_data():
     X = np.array([[100.2, "x"]] * 30, dtype=object)
-    nb = CentralNB(1.0, schema=SCHEMA).fit(X, ["no"] * 30)
+    nb = CentralNB(1.0, schema=SCHEMA, selection=False).fit(X, ["no"] * 30)
     assert nb.classes_.tolist() == ["no", "yes"]
     table = nb.statistics_.tables["b"]
     assert table.counts.shape == (2, 3)  # y and missing are there, though nobody has them

@@ -99,6 +99,11 @@ class Ledger:
 
     def read(self) -> Spending:
         """The state on the disk; a damaged file is refused, never repaired."""
+        if not self.path.exists():
+            raise FormatError(
+                f"{self.path}: there is no such ledger; state a total first, with "
+                "--budget-total or Ledger.create"
+            )
         body = load(read_text(self.path), "budget", VERSION, _LedgerBody)
         return Spending(body.epsilon, body.delta, tuple(body.entries))
 
@@ -113,11 +118,6 @@ class Ledger:
         """
         _check(epsilon, delta)
         with self._locked():
-            if not self.path.exists():
-                raise FormatError(
-                    f"{self.path}: there is no such ledger; state a total first, with "
-                    "--budget-total or Ledger.create"
-                )
             before = self.read()
             left = before.left
             if _decimal(epsilon) > left[0] or _decimal(delta) > left[1]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import click
+
 from discreet.cli.files import about
 from discreet.documents import parse, read_text
 
@@ -72,13 +74,16 @@ def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
     return tuple(found)
 
 
-def ledger_of(path: str | None) -> Callable[[Manifest], None] | None:
-    """What charges a round to a budget file, where one is given."""
+def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifest], None] | None:
+    """What charges a round to a budget file, where one is given; a total makes a new one."""
     if path is None:
+        if total is not None:
+            raise click.UsageError("--budget-total makes a ledger; name it with --budget-file.")
         return None
     from discreet.central.ledger import Ledger
 
-    ledger = Ledger(path)
+    ledger = Ledger(path) if total is None else Ledger.create(path, total)
+    ledger.read()  # others wait for whoever has signed, so what is wrong with it is said before
 
     def charge(manifest: Manifest) -> None:
         what = f"federated round {manifest.round}, manifest {manifest.hash.hex()[:16]}"

@@ -40,7 +40,10 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
 def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of those who hold data."""
     for option in (
-        click.option("--ledger", help="A budget file that this submission is charged to."),
+        click.option(
+            "--budget-total", type=float, help="Total epsilon with which to make a new ledger."
+        ),
+        click.option("--budget-file", help="A ledger that this submission is charged to."),
         click.option("--id", "id_column", help="The column that rows are aligned by; vertical."),
         click.option("--state", required=True, help="A folder for what was sent."),
     ):
@@ -80,13 +83,14 @@ def provide(
     authority: str | None,
     state: str,
     id_column: str | None,
-    ledger: str | None,
+    budget_file: str | None,
+    budget_total: float | None,
 ) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
     with _connected(url, identity, manifest, authority) as connection:
         from discreet.federated import provider
 
-        charge, cards = ledger_of(ledger), read_cards(known)
+        charge, cards = ledger_of(budget_file, budget_total), read_cards(known)
         provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
     console(stderr=True).print("the collector has everything; this provider is done")
 
@@ -113,13 +117,18 @@ def label(
     authority: str | None,
     state: str,
     id_column: str | None,
-    ledger: str | None,
+    budget_file: str | None,
+    budget_total: float | None,
 ) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
     with _connected(url, identity, manifest, authority) as connection:
         from discreet.federated import provider
 
-        secret, charge, cards = read_key(key), ledger_of(ledger), read_cards(known)
+        secret, charge, cards = (
+            read_key(key),
+            ledger_of(budget_file, budget_total),
+            read_cards(known),
+        )
         provider.label(
             connection, data, state, secret, id_column=id_column, known=cards, charge=charge
         )
