@@ -103,7 +103,7 @@ def main() -> None:
         "| table (majority, non-private) | " + " | ".join(f"{e:g}" for e in EPSILONS) + " | lead |"
     )
     print("|---" * (len(EPSILONS) + 2) + "|")
-    means, worse = [], []
+    means, tops, worse = [], [], []
     for name in names:
         majority, limit = edges[name]
         shown, leads = [], []
@@ -117,6 +117,7 @@ def main() -> None:
                 rivals = {m: found[name, epsilon, m] for m in ORACLES}
                 top = max(rivals, key=lambda m: rivals[m].mean())
                 best = rivals[top].mean()
+                tops.append(best)
                 both = math.hypot(error, rivals[top].std(ddof=1) / math.sqrt(len(ours)))
                 if ours.mean() < best - 3 * both:
                     worse.append(f"{name} at {epsilon:g}: {ours.mean():.3f} < {best:.3f} ({top})")
@@ -124,8 +125,10 @@ def main() -> None:
             shown.append(f"{text} ({best:.3f} / {PROTOTYPE.get(name, [math.nan] * 6)[i]:.3f})")
         lead = f"{np.mean(leads):+.3f}" if leads else ""
         print(f"| {name} ({majority:.3f}, {limit:.3f}) | " + " | ".join(shown) + f" | {lead} |")
-    reference = np.mean([PROTOTYPE[name] for name in names if name in PROTOTYPE])
-    print(f"\nMean over the {len(means)} cells: {np.mean(means):.4f} (prototype {reference:.4f}).")
+    known = [PROTOTYPE[name] for name in names if name in PROTOTYPE]
+    beside = [f"best oracles {np.mean(tops):.4f}"] if tops else []
+    beside += [f"prototype {np.mean(known):.4f}"] if len(known) == len(names) else []
+    print(f"\nMean over the {len(means)} cells: {np.mean(means):.4f}; {', '.join(beside)}.")
     print("'lead': mean over epsilon of default - max(best oracle, majority class).")
     print(f"Cells more than three standard errors below the best oracle: {worse or 'none'}.")
 

@@ -100,9 +100,10 @@ class _Interaction:
         share = variance / variance.sum(axis=1, keepdims=True)
         self.left = left - share * left.sum(axis=1, keepdims=True)
         self.variance = np.maximum(variance * (1 - share), TINY**2)
-        # the size of an interaction of strength one; alike for both classes when there are two
-        spread_of_one = self.margin * (1 - self.margin) * p * (1 - p) / classes
-        self.scale = np.maximum(spread_of_one, TINY**2)
+        # the size of an interaction of strength one: I_c = p_c M (u_c - p_1 u_1 - … - p_K u_K) for
+        # departures u of equal size, alike for both classes when there are two
+        own = p**2 * ((1 - p) ** 2 + (p**2).sum() - p**2)
+        self.scale = np.maximum(self.margin * (1 - self.margin) * own, TINY**2)
 
     def log_evidence(self) -> Floats:
         """Log-likelihood of the table under each strength.
