@@ -82,7 +82,7 @@ class _Interaction:
     """One feature: its margin, and what is left of the table when margin and prior are removed."""
 
     def __init__(self, counts: Floats, variances: Floats, prior: Floats, people: float) -> None:
-        classes, self.cells = counts.shape
+        self.cells = counts.shape[1]
         whole = counts.sum()
         if whole < 1:
             whole = people
