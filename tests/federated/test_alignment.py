@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rings import OWNERS, Ring, invitation
-from rounds import PARTIES
+from rounds import PARTIES, table, vertical_manifest
 
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.federated import vertical
 from discreet.federated.alignment import Matcher, Owner
 from discreet.federated.alignment_party import DOMAIN, AlignmentParty, Secret, texts_of
 from discreet.federated.identity import Identity
@@ -223,6 +224,34 @@ def test_answers_that_cannot_be_are_refused(numbers, reason):
     with pytest.raises(ProtocolError) as refused:
         ring.owners[0].common(forged("collector", ring.agreed, content, "common", "labels"))
     assert reason_of(refused) == reason
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_collector_that_lies_about_who_is_common_is_found_out_by_the_round(lies):
+    lists = [["a", "b", "c", "d"], ["d", "c", "b", "e"], ["c", "b", "d"]]
+    ring = Ring(lists)
+    ring.carry()
+    answers = ring.matcher.answers()
+    if lies:  # hospital-a is told that e, whom nobody else has, is common
+        place = {point: number for number, point in enumerate(ring.matcher.lists[1])}
+        odd = next(n for point, n in place.items() if point not in ring.matcher.common())
+        numbers = [4, odd, *(place[point] for point in ring.matcher.common()[1:])]
+        content = b"".join(number.to_bytes(4, "big") for number in numbers)
+        answers[1] = forged("collector", ring.agreed, content, "common", "hospital-a")
+    told = [
+        sorted(ids[row] for row in owner.common(answer.to_json()))
+        for owner, ids, answer in zip(ring.owners, lists, answers, strict=True)
+    ]
+    columns, codes = table(3, 0)
+    manifest = vertical_manifest(rows=3)
+    hidden = vertical.LabelProvider(PARTIES["labels"], manifest).labels(codes, told[0])
+    provider = vertical.Provider(PARTIES["hospital-a"], manifest)
+    provider.receive(hidden[0].to_json())
+    if not lies:
+        assert provider.tables(columns, told[1]).kind == "tables"
+        return
+    with pytest.raises(ProtocolError, match="wrong-rows"):
+        provider.tables(columns, told[1])
 
 
 def test_lists_and_answers_are_not_mixed_up(ring):

@@ -5,6 +5,7 @@ Its hash is in every message and every key, so a message means nothing under ano
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ __all__ = ["Agreement", "check_cards", "check_deadline", "seconds_left"]
 VERSION = 1
 
 
-class Agreement:
+class Agreement(ABC):
     """Base of the documents that parties sign; each is a frozen dataclass."""
 
     KIND: ClassVar[str]
@@ -30,18 +31,18 @@ class Agreement:
     signatures: Mapping[str, str]
 
     @property
+    @abstractmethod
     def parties(self) -> Mapping[str, Card]:
         """Everyone, by name."""
-        raise NotImplementedError
 
     @property
     def about(self) -> str:
         """Digest of the schema, where there is one; messages name it."""
         return ""
 
+    @abstractmethod
     def content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""
-        raise NotImplementedError
 
     @cached_property
     def hash(self) -> bytes:

@@ -7,6 +7,7 @@ again at any point.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -22,7 +23,7 @@ __all__ = ["Carrier"]
 A = TypeVar("A", bound=Agreement)
 
 
-class Carrier(Generic[A]):
+class Carrier(ABC, Generic[A]):
     """The collector under one agreement, over its folder.
 
     What it makes of the messages for itself is the business of those who inherit.
@@ -53,39 +54,39 @@ class Carrier(Generic[A]):
 
     # what those who inherit fill in
 
+    @abstractmethod
     def _begin(self) -> None:
         """Start the machine, if everyone has signed and it has not been started."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take(self, message: Message) -> None:
         """Give the machine a message for the collector."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _advance(self) -> None:
         """After each message: make the result if nothing is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _made(self, recipient: str) -> list[Message]:
         """What the collector itself has for a party."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def done(self) -> bool:
         """Whether there is a result."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def finished(self) -> bool:
         """Whether everyone has said that they have the result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _late(self) -> tuple[str, ...]:
         """Who is to act next, after all have signed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _after(self) -> str:
         """One line about a result that is there."""
-        raise NotImplementedError
 
     # the rest is the same for all
 
@@ -168,9 +169,9 @@ class Carrier(Generic[A]):
             return f"{line}, {left:.0f} s left"
 
     @property
+    @abstractmethod
     def actors(self) -> int:
         """How many parties send something before there is a result."""
-        raise NotImplementedError
 
     def status(self) -> dict[str, Any]:
         """The state for programs."""
