@@ -10,7 +10,16 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from discreet import Categorical, CentralNB, MixedNB, NaiveBayesModel, Numeric, Schema, Statistics
+from discreet import (
+    Categorical,
+    CentralNB,
+    LocalNB,
+    MixedNB,
+    NaiveBayesModel,
+    Numeric,
+    Schema,
+    Statistics,
+)
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
 from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
@@ -248,3 +257,11 @@ def test_the_choice_of_scoring_also_works_on_streamed_rows(tmp_path):
     nb = CentralNB(5.0, schema=SCHEMA, random_state=0).fit_source(tmp_path / "rows.parquet")
     assert "choice of scoring" in [charge.name for charge in nb.guarantee_.charges]
     assert nb.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("estimator", [CentralNB, LocalNB])
+def test_bins_of_a_feature_that_is_not_there_are_refused(estimator):
+    schema = Schema([Numeric("age", 0, 100)], "y", [0, 1])
+    estimator(1.0, schema=schema, bins={"age": 4}).fit([[20.0], [40.0]], [0, 1])
+    with pytest.raises(SchemaError, match="'agee' is not a feature"):
+        estimator(1.0, schema=schema, bins={"agee": 4}).fit([[20.0], [40.0]], [0, 1])

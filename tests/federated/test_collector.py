@@ -36,7 +36,7 @@ from rounds import (
 from discreet.central.ledger import Ledger
 from discreet.cli.federated_collect import collect
 from discreet.cli.federated_files import ledger_of
-from discreet.errors import PrivacyError, SchemaError
+from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated import horizontal, patience, vertical
 from discreet.federated.agreement import seconds_left
 from discreet.federated.collector import Round, application
@@ -460,3 +460,22 @@ def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
             pytest.raises(ProtocolError, match="not under the authority"),
         ):
             line.agreed()
+
+
+@pytest.mark.parametrize(
+    "url", ["collector", "ftp://collector.example", "http://", "https://:8443"]
+)
+def test_an_address_that_is_none_is_refused_at_once(url):
+    with pytest.raises(SchemaError, match="is no address"):
+        Connection(url, PARTIES["hospital-a"], vertical_manifest())
+
+
+def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
+    with pytest.raises(FormatError, match="no such ledger"):
+        ledger_of(str(tmp_path / "none.json"))
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text('{"format": "discreet/bud')
+    with pytest.raises(FormatError, match=r"damaged\.json: this is not a whole budget file"):
+        ledger_of(str(damaged))
+    assert ledger_of(str(tmp_path / "new.json"), 3.0) is not None
+    assert float(Ledger(tmp_path / "new.json").read().left[0]) == 3.0

@@ -82,8 +82,9 @@ def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifes
         return None
     from discreet.central.ledger import Ledger
 
-    ledger = Ledger(path) if total is None else Ledger.create(path, total)
-    ledger.read()  # others wait for whoever has signed, so what is wrong with it is said before
+    with about(path):  # others wait for whoever has signed: what is wrong is said before
+        ledger = Ledger(path) if total is None else Ledger.create(path, total)
+        ledger.read()
 
     def charge(manifest: Manifest) -> None:
         what = f"federated round {manifest.round}, manifest {manifest.hash.hex()[:16]}"

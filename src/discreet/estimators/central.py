@@ -28,7 +28,7 @@ from discreet.encoding import class_codes
 from discreet.errors import PrivacyWarning, SchemaError
 from discreet.estimators.base import NaiveBayesEstimator, read_weights
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position
-from discreet.estimators.inferred import bounded_schema, warn_of_leak
+from discreet.estimators.inferred import bounded_schema, check_bins, warn_of_leak
 from discreet.estimators.refusals import RefusedError, check_prior, largest_weight
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
@@ -207,6 +207,7 @@ class CentralNB(NaiveBayesEstimator):
         )
 
     def _train(self, source: Source, assumptions: tuple[str, ...], again: bool) -> Self:
+        check_bins(self.bins, source.schema)
         from discreet.central.training import train
 
         private = not (isinstance(self.epsilon, (int, float)) and self.epsilon == math.inf)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding import class_codes, numbers_of
-from discreet.errors import PrivacyWarning
+from discreet.errors import PrivacyWarning, SchemaError
 from discreet.estimators.base import NaiveBayesEstimator
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position, schema_of
 from discreet.schema import Feature, Numeric, Schema
 
-__all__ = ["LEAKED", "PrivateEstimator", "bounded_schema", "warn_of_leak"]
+__all__ = ["LEAKED", "PrivateEstimator", "bounded_schema", "check_bins", "warn_of_leak"]
 
 LEAKED = "bounds, categories and classes were taken from the data and are not protected"
 
@@ -32,6 +32,8 @@ class PrivateEstimator(NaiveBayesEstimator):
     ) -> tuple[Schema, dict[str, Any], NDArray[np.int32]]:
         """Schema, columns and class codes; the schema from the data only where none is given."""
         if self.schema is not None:
+            if getattr(self, "projection", None) is None:  # which makes features of its own
+                check_bins(getattr(self, "bins", None), self.schema)
             self.classes_ = self._own_classes(y)
             return self.schema, self._columns(X), class_codes(self.schema, y)
         columns = columns_by_position(X)
@@ -44,6 +46,13 @@ class PrivateEstimator(NaiveBayesEstimator):
             warn_of_leak(type(self).__name__)
         schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
         return schema, by_name, codes.astype(np.int32)
+
+
+def check_bins(bins: Any, schema: Schema) -> None:
+    """Refuse bins of features that are not there."""
+    for name in bins if isinstance(bins, Mapping) else ():
+        if name not in schema.names:
+            raise SchemaError(f"bins: {name!r} is not a feature of the schema")
 
 
 def bounded_schema(

@@ -13,6 +13,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 import httpx
 
+from discreet.errors import SchemaError
 from discreet.federated.agreement import Agreement, seconds_left
 from discreet.federated.identity import Card, Identity
 from discreet.federated.manifest import Manifest
@@ -58,6 +59,8 @@ class Line(Generic[A]):
     ) -> None:
         import ssl
 
+        if not url.startswith(("http://", "https://")) or not _host(url):
+            raise SchemaError(f"{url!r} is no address; write https://collector.example:8443")
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.own, self.manifest, self.say, self.said = own, manifest, say, ""
         self.http = httpx.Client(
@@ -178,3 +181,10 @@ def _signed(manifest: A, signatures: Any) -> A:
     given = {str(k): str(v) for k, v in signatures.items()}
     made: A = replace(cast(Any, manifest), signatures=given)
     return made
+
+
+def _host(url: str) -> str:
+    try:
+        return httpx.URL(url).host
+    except httpx.InvalidURL:
+        return ""
