@@ -26,7 +26,7 @@ def make(path: Path, reports: int, oracle: str, repeat: float) -> None:
     from discreet.datasets import mortgage
     from discreet.encoding import class_codes
     from discreet.local.bulk import ReportFile
-    from discreet.local.design import make_plan
+    from discreet.local.planning import make_plan
     from discreet.local.simulation import answers, encoded
     from discreet.randomness import CryptoRandom
 

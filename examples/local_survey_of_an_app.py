@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from discreet import estimate
 from discreet.datasets import mortgage
-from discreet.evaluation import score
-from discreet.local.design import make_plan
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
+from discreet.local.planning import make_plan
 from discreet.local.respondent import MemoryStore, Respondent
 from discreet.local.tally import Tally
+from discreet.model.evaluation import score
 
 PEOPLE = 4_000
 

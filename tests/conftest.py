@@ -29,8 +29,8 @@ def _data_missing() -> str | None:
 def _spark_missing() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'discreet[spark]'"
-    from discreet.engines import java_home
     from discreet.errors import DiscreetError
+    from discreet.tables.engines import java_home
 
     try:
         java_home()

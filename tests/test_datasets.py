@@ -199,7 +199,7 @@ def no_folder(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_without_a_folder_a_table_comes_from_openml_with_an_inferred_schema(
     no_folder: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("discreet.inference")
+    pytest.importorskip("discreet.tables.inference")
     asked: list[Any] = []
 
     def fetch_openml(name: str, **options: Any) -> SimpleNamespace:

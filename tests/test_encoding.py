@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Categorical, Numeric, Schema, SchemaError, estimate
-from discreet.counting import count_arrays
 from discreet.encoding import Cells, Grid, class_codes, columns_of, equal_width, numbers_of
+from discreet.tables.in_memory import count_arrays
 
 
 def schema(**options):

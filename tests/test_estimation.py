@@ -6,11 +6,11 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from discreet import Categorical, EstimationError, Numeric, Schema, Statistics, estimate
-from discreet.counting import count_arrays
 from discreet.encoding import Cells
-from discreet.estimation import _expected_share, norm_cut, norm_sub
+from discreet.estimation.from_statistics import _expected_share, norm_cut, norm_sub
 from discreet.privacy import Guarantee
 from discreet.statistics import Moments, Table
+from discreet.tables.in_memory import count_arrays
 
 numbers = arrays(float, st.integers(1, 12), elements=st.floats(-100, 100))
 

@@ -11,7 +11,7 @@ from sklearn import metrics
 
 from discreet import EstimationError, MixedNB, NaiveBayesModel, SchemaError
 from discreet.datasets import Dataset, balance_scale, mortgage
-from discreet.evaluation import Scores, cross_validate, folds, score, wilson
+from discreet.model.evaluation import Scores, cross_validate, folds, score, wilson
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,13 @@ from discreet import (
     Schema,
     estimate,
 )
-from discreet.counting import count_arrays
 from discreet.datasets import balance_scale
 from discreet.encoding import Cells
 from discreet.errors import EstimationError
-from discreet.export import ModelClassifier, to_onnx, to_skops
 from discreet.model import CellFactor, GaussianFactor
+from discreet.model.export import ModelClassifier, to_onnx, to_skops
 from discreet.schema import text_of
+from discreet.tables.in_memory import count_arrays
 
 FEATURES = [
     Categorical("colour", ["red", "green", 'a, "b"', "ü"]),
@@ -197,7 +197,7 @@ def test_skops_predicts_the_same_and_trusts_one_class(how: dict[str, Any]) -> No
     skops = pytest.importorskip("skops.io")
     model, columns = made(**how)
     content = to_skops(model)
-    trusted = ["discreet.export.ModelClassifier"]
+    trusted = ["discreet.model.export.ModelClassifier"]
     assert skops.get_untrusted_types(data=content) == trusted
     loaded = skops.loads(content, trusted=trusted)
     assert loaded.predict(columns).tolist() == model.predict(columns).tolist()

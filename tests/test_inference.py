@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PrivacyWarning, SchemaError
-from discreet.inference import infer_schema
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.tables import count
+from discreet.tables.inference import infer_schema
 
 FRAME = pd.DataFrame(
     {

@@ -15,9 +15,9 @@ from discreet import (
     SchemaError,
     estimate,
 )
-from discreet.counting import count_arrays
 from discreet.encoding import Cells
 from discreet.model import CellFactor, GaussianFactor, normalised
+from discreet.tables.in_memory import count_arrays
 
 
 def schema(**options):

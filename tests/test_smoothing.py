@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from discreet import smoothing
-from discreet.shrinkage import shrunk
-from discreet.smoothing import smoothed
+from discreet.estimation import smoothing
+from discreet.estimation.shrinkage import shrunk
+from discreet.estimation.smoothing import smoothed
 
 PRIOR = np.array([0.6, 0.4])
 BINS = 8

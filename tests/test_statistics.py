@@ -11,8 +11,8 @@ from discreet import (
     SchemaError,
     Statistics,
 )
-from discreet.counting import count_arrays
 from discreet.statistics import Table
+from discreet.tables.in_memory import count_arrays
 
 
 def public(**options):

@@ -22,11 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.encoding import Cells, Grid, is_missing
-from discreet.engines import arrow_batches, open_table
 from discreet.errors import DiscreetError, FormatError, SchemaError
 from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
-from discreet.tables import count, pairs
+from discreet.tables.counting import count, pairs
+from discreet.tables.engines import arrow_batches, open_table
 
 Row = dict[str, Any]
 

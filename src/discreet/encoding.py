@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
 
 __all__ = ["Bins", "Cells", "Grid", "class_codes", "columns_of", "equal_width", "numbers_of"]
 
 Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 Bins = int | Mapping[str, int | Sequence[float]]
 """How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
 
@@ -91,7 +91,7 @@ class Grid:
             step = max(1.0, step)
         return cls(feature.lower, step, math.ceil(span / step))
 
-    def index(self, numbers: Floats) -> NDArray[np.int64]:
+    def index(self, numbers: Floats) -> Integers:
         """Nearest grid index; not defined for missing values."""
         return np.floor((numbers - self.lower) / self.step + 0.5).astype(np.int64)
 

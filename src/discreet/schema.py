@@ -388,6 +388,6 @@ class Schema:
         PrivacyWarning
             Names every bound, category list and class list that now comes from the data.
         """
-        from discreet.inference import infer_schema
+        from discreet.tables.inference import infer_schema
 
         return infer_schema(table, target, **options)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.documents import Body, dump, load
 from discreet.encoding import Cells, Grid
 from discreet.errors import EstimationError, FormatError
@@ -24,7 +23,6 @@ from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = ["Moments", "Order", "Statistics", "Table"]
 
-Array = NDArray[Any]
 VERSION = 1
 
 
@@ -164,10 +162,10 @@ class Order:
 
     feature: Numeric
     grid: Grid
-    levels: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    levels: Integers
+    counts: Integers
 
-    def values(self, index: int) -> NDArray[np.float64]:
+    def values(self, index: int) -> Floats:
         """All values of one class, sorted."""
         return np.repeat(self.grid.value(self.levels), self.counts[index])
 

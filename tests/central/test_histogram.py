@@ -19,11 +19,11 @@ from discreet.central.budget import Budget, Noise, rho_of, shares
 from discreet.central.resolution import bins_for, cut_points, cuttings, towards_zero
 from discreet.central.screening import affordable, merged, quality
 from discreet.central.selection import choose
-from discreet.counting import count_arrays
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError
 from discreet.privacy import epsilon_of_rho
 from discreet.statistics import Table
+from discreet.tables.in_memory import count_arrays
 
 
 @given(

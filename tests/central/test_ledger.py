@@ -11,12 +11,12 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.central.ledger import Ledger
 from discreet.errors import FormatError, PrivacyError
+from discreet.ledger import Ledger
 
 CHARGE = """
 import sys
-from discreet.central.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.errors import PrivacyError
 path, amount, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 for number in range(times):

@@ -415,9 +415,9 @@ def test_every_step_has_help_with_an_example(run: Run, step: str) -> None:
 
 
 def test_help_lists_the_steps_without_importing_them(run: Run) -> None:
-    for name in [name for name in sys.modules if name.startswith("discreet.cli.local_")]:
+    for name in [name for name in sys.modules if name.startswith("discreet.cli.local.")]:
         del sys.modules[name]
     result = run("local", "--help")
     assert all(step in result.output for step in ("plan", "report", "perturb", "tally", "train"))
-    assert not [name for name in sys.modules if name.startswith("discreet.cli.local_")]
+    assert not [name for name in sys.modules if name.startswith("discreet.cli.local.")]
     assert run("local", "nonsense").exit_code == 2

@@ -82,7 +82,7 @@ def test_an_exported_graph_predicts_the_same(run: Run) -> None:
 def test_an_exported_estimator_predicts_the_same(run: Run) -> None:
     skops = pytest.importorskip("skops.io")
     assert run("export", "model.json", "--to", "skops", "-o", "model.skops").exit_code == 0
-    loaded = skops.load("model.skops", trusted=["discreet.export.ModelClassifier"])
+    loaded = skops.load("model.skops", trusted=["discreet.model.export.ModelClassifier"])
     people = pd.read_csv("others.csv")
     assert (
         loaded.predict(people).tolist()
@@ -94,7 +94,7 @@ def test_a_missing_extra_is_one_sentence(refused: Refused, monkeypatch: pytest.M
     def lacking(model: Any) -> bytes:
         raise MissingDependencyError("onnx", "export")
 
-    monkeypatch.setattr("discreet.export.to_onnx", lacking)
+    monkeypatch.setattr("discreet.model.export.to_onnx", lacking)
     said = refused("export", "model.json", "--to", "onnx", "-o", "model.onnx")
     assert "pip install 'discreet[export]'" in said
     assert not Path("model.onnx").exists()

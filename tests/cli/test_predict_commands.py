@@ -18,8 +18,8 @@ from click.testing import Result
 
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema, estimate
 from discreet.cli import output
-from discreet.counting import count_arrays
-from discreet.evaluation import score
+from discreet.model.evaluation import score
+from discreet.tables.in_memory import count_arrays
 
 Run = Callable[..., Result]
 Refused = Callable[..., str]

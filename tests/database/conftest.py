@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.engines import spark_session
+from discreet.tables.engines import spark_session
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ import pytest
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.local.bulk import tally_parquet
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan
+from discreet.local.planning import make_plan
 from discreet.local.simulation import answers, encoded
 from discreet.randomness import SeededRandom
 

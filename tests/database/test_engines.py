@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines import java_home, open_table
 from discreet.errors import DiscreetError, SchemaError
-from discreet.inference import infer_schema
 from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
 from discreet.tables import count
+from discreet.tables.engines import java_home, open_table
+from discreet.tables.inference import infer_schema
 
 SCHEMA = Schema(
     [

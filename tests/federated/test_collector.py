@@ -33,9 +33,8 @@ from rounds import (
     vertical_manifest,
 )
 
-from discreet.central.ledger import Ledger
-from discreet.cli.federated_collect import collect
-from discreet.cli.federated_files import ledger_of
+from discreet.cli.federated.collect import collect
+from discreet.cli.federated.files import ledger_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated import horizontal, patience, vertical
 from discreet.federated.agreement import seconds_left
@@ -47,6 +46,7 @@ from discreet.federated.provider import aligned, label, provide
 from discreet.federated.receiver import receive
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.state import Folder
+from discreet.ledger import Ledger
 
 
 def unsigned(manifest):

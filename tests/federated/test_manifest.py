@@ -231,7 +231,7 @@ def test_identities_and_cards_travel_and_hide_their_secrets():
 
 
 def test_exact_statistics_of_another_schema_are_refused():
-    from discreet.counting import count_arrays
+    from discreet.tables.in_memory import count_arrays
 
     other = Schema([Categorical("colour", ["red"])], "class", ["no", "yes"])
     exact = count_arrays(other, {"colour": np.array(["red"], object)}, np.array([0], np.int32))

@@ -216,7 +216,7 @@ def test_what_runs_at_a_provider_imports_little():
         "import sys\n"
         "import discreet.federated.horizontal, discreet.federated.vertical\n"
         "import discreet.federated.paillier, discreet.federated.provider\n"
-        "import discreet.cli.federated_parties\n"
+        "import discreet.cli.federated.parties\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules}))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan
+from discreet.local.planning import make_plan
 from discreet.schema import Categorical, Numeric, Schema
 
 ORACLES = ("auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr")

@@ -17,9 +17,9 @@ from discreet.encoding import class_codes
 from discreet.errors import FormatError, SchemaError
 from discreet.local import bulk
 from discreet.local.bulk import ReportFile, read_reports, tally_parquet, write_reports
-from discreet.local.design import make_plan
 from discreet.local.files import COLUMNS
 from discreet.local.plan import Plan
+from discreet.local.planning import make_plan
 from discreet.local.report import Report
 from discreet.local.simulation import answers, encoded
 from discreet.local.tally import Tally

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, SeededRandom
-from discreet.local.design import make_plan, question_cost
 from discreet.local.inversion import statistics_of
+from discreet.local.planning import make_plan, question_cost
 from discreet.local.simulation import encoded, simulate
 from discreet.local.size import outlook, precision_of, respondents_for
 from discreet.local.tally import Tally

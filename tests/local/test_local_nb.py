@@ -18,11 +18,11 @@ from discreet import (
     SchemaError,
     estimate,
 )
-from discreet.counting import count_arrays
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
-from discreet.local.design import make_plan
+from discreet.local.planning import make_plan
 from discreet.local.projection import DCA, PCA
+from discreet.tables.in_memory import count_arrays
 
 PEOPLE = mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at epsilon 1 cannot reach 83 % accuracy"}

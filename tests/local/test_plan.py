@@ -12,8 +12,8 @@ import pytest
 
 from discreet.documents import digest_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan, Question
+from discreet.local.planning import make_plan
 from discreet.local.simulation import questions_for
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, Laplace

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan, Question
+from discreet.local.planning import make_plan
 from discreet.local.report import Report
 from discreet.local.respondent import MemoryStore, Respondent, check_record
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan
+from discreet.local.planning import make_plan
 from discreet.local.report import Report
 from discreet.local.respondent import FolderStore, MemoryStore, Respondent
 from discreet.schema import Schema
@@ -316,8 +316,15 @@ def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> N
         asked = device(folder, record, "imports")
         modules = set(json.loads(asked.communicate()[0]))
         heavy = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "fastapi", "matplotlib"}
-        collector = {f"discreet.local.{name}" for name in ("tally", "inversion", "bulk", "design")}
-        collector |= {"discreet.server", "discreet.tables", "discreet.engines", "discreet.model"}
+        collector = {
+            f"discreet.local.{name}" for name in ("tally", "inversion", "bulk", "planning")
+        }
+        collector |= {
+            "discreet.server",
+            "discreet.tables",
+            "discreet.tables.engines",
+            "discreet.model",
+        }
         assert not modules & (heavy | collector)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from discreet.documents import dump
 from discreet.errors import EstimationError, FormatError
-from discreet.local.design import make_plan
 from discreet.local.plan import Plan, Question
+from discreet.local.planning import make_plan
 from discreet.local.report import Report
 from discreet.local.respondent import MemoryStore, Respondent
 from discreet.local.tally import Tally

@@ -7,8 +7,8 @@ import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError
 from discreet.randomness import SeededRandom
-from discreet.survey.expression import Expression
 from discreet.survey.inversion import estimate_expression, statistics_of, unmixed
+from discreet.survey.predicate import Expression
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.respondent import randomized
 from discreet.survey.simulation import simulate

@@ -19,10 +19,10 @@ from discreet import (
     SurveyNB,
     estimate,
 )
-from discreet.counting import count_arrays
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.estimators.inferred import LEAKED
+from discreet.tables.in_memory import count_arrays
 
 PEOPLE = mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at theta 0.3 cannot reach 83 % accuracy"}

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError, SurveyNB, estimate
-from discreet.counting import count_arrays
 from discreet.randomness import SeededRandom
 from discreet.survey import testing
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.simulation import simulate
 from discreet.survey.tally import Tally
 from discreet.survey.testing import accuracy_on_sheets
+from discreet.tables.in_memory import count_arrays
 
 SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "abd"], "c", ["n", "y"])
 SURVEYS = {

@@ -18,7 +18,6 @@ from discreet.statistics import Table
 
 __all__ = ["Binner", "Counter"]
 
-Floats = NDArray[np.float64]
 FINE = 1 << 15
 CHUNK = 1 << 15
 """Rows worked on at once, so that they stay in the processor's cache."""

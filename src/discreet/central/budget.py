@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.privacy import Charge, Guarantee
 from discreet.randomness import Random
@@ -22,7 +23,6 @@ from discreet.schema import Numeric, Schema
 
 __all__ = ["Budget", "Noise", "rho_of", "shares", "weights_of"]
 
-Integers = NDArray[np.int64]
 COARSEST = 1 << 12
 """Steps of the grain that one person may change; its rounding is far below the noise."""
 

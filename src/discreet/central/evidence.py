@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central import ratios
 from discreet.central.selection import Scoring
 from discreet.encoding import Cells
@@ -20,7 +20,6 @@ from discreet.statistics import Statistics, Table
 
 __all__ = ["Evidence"]
 
-Floats = NDArray[np.float64]
 
 TOPS = (1, 2, 4, 8, 16, 32)
 """Sizes of the sets of best features that are candidates beside all features."""

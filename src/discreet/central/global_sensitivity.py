@@ -16,8 +16,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.budget import Budget
 from discreet.central.moments import centred_sums
 from discreet.central.parametric import Parts, begin, described, finish, present
@@ -31,7 +31,6 @@ from discreet.statistics import Moments
 
 __all__ = ["published", "sound"]
 
-Floats = NDArray[np.float64]
 NOT_PRIVATE = (
     "as published, the noise is scaled by exact class sizes, which leak; asked for "
     "was epsilon = {epsilon:g}, kept is nothing"

@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.budget import Budget, shares, weights_of
 from discreet.central.evidence import Evidence
 from discreet.central.resolution import cut_points
@@ -35,7 +35,6 @@ from discreet.statistics import Statistics, Table
 
 __all__ = ["exact", "histogram"]
 
-Floats = NDArray[np.float64]
 
 FOR_COUNTS = Fraction(4, 100)
 FOR_FEATURES = Fraction(30, 100)

@@ -8,8 +8,8 @@ the bounds are from zero. Half the centred square's range is what centring saves
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.central.budget import Budget
 from discreet.central.parametric import Parts, begin, finish, present
 from discreet.central.settings import Settings, Trained
@@ -20,9 +20,6 @@ from discreet.schema import Numeric
 from discreet.statistics import Moments
 
 __all__ = ["centred_sums", "moments"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def centred_sums(one: Moments, levels: int) -> tuple[Integers, Integers]:

@@ -11,22 +11,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.budget import Budget, Noise, shares, weights_of
 from discreet.central.settings import Settings, Trained, check_bounded
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.estimation import Postprocess, estimate
+from discreet.estimation.shrinkage import soft
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
-from discreet.shrinkage import soft
 from discreet.statistics import Moments, Statistics, Table
 
 __all__ = ["Parts", "begin", "counted", "described", "exact", "finish", "present"]
 
-Floats = NDArray[np.float64]
 CLASSES = "class counts"
 
 

@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreet.arrays import Floats
 
 __all__ = ["Noisy", "bayes", "margin", "normal", "simple", "tree"]
 
-Floats = NDArray[np.float64]
 
 STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 17)])
 """The grid of T: how strongly cells depend on the class, from not at all to entirely."""

@@ -14,13 +14,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.source import Source
 from discreet.encoding import Cells
 from discreet.randomness import Random
 
 __all__ = ["Scoring", "choose", "right"]
 
-Floats = NDArray[np.float64]
 
 PLENTY = 1000
 """Rows times epsilon that are enough to tell candidates apart."""

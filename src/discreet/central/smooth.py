@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.budget import Budget
 from discreet.central.parametric import Parts, begin, described, finish, present
 from discreet.central.settings import Settings, Trained
@@ -31,7 +31,6 @@ from discreet.statistics import Moments
 
 __all__ = ["Spender", "smooth"]
 
-Floats = NDArray[np.float64]
 LARGEST = 500.0
 """The laws are not calibrated beyond this epsilon; what is left of a share is given away."""
 

@@ -26,15 +26,14 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Neighbours
 
 __all__ = ["smooth_mean", "smooth_trimmed_mean", "smooth_variance", "trimmed_mean"]
 
-Values = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Values = Floats
 Bound = Callable[[Integers, Values], Values]
 
 SMALLEST = sys.float_info.min

@@ -14,16 +14,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Array
 from discreet.central.binning import Counter
-from discreet.counting import count_arrays
 from discreet.encoding import Bins, Cells
 from discreet.randomness import Random
 from discreet.schema import Feature, Numeric, Schema
 from discreet.statistics import Statistics
+from discreet.tables.in_memory import count_arrays
 
 __all__ = ["Columns", "Source", "narrowed"]
 
-Array = NDArray[Any]
 Batch = tuple[Mapping[str, Any], NDArray[np.int32]]
 
 WEIGHT_STEPS = 1024

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any, Literal
 
+from discreet.arrays import Array
 from discreet.central.binning import Counter
-from discreet.central.source import Array, Batch, narrowed
+from discreet.central.source import Batch, narrowed
 from discreet.encoding import Bins, Cells, class_codes, columns_of
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
@@ -45,7 +46,7 @@ class TableSource:
         table: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from discreet.engines import kind_of, open_table, parsed
+        from discreet.tables.engines import kind_of, open_table, parsed
 
         self.schema, self.source, self.progress = schema, source, progress
         self.unit, self.value = 1, 1.0
@@ -57,7 +58,7 @@ class TableSource:
             self.rows = parsed(rows, wanted) if kind_of(source) == "csv" else rows
 
     def _reading(self) -> AbstractContextManager[None]:
-        from discreet.engines import reading
+        from discreet.tables.engines import reading
 
         return reading(self.source) if self.file else nullcontext()
 
@@ -108,7 +109,7 @@ class TableSource:
         }
 
     def _binned(self, cells: dict[str, Cells]) -> dict[str, Table]:
-        from discreet.engines import arrow_batches
+        from discreet.tables.engines import arrow_batches
 
         counter = Counter(cells, len(self.schema.classes))
         wanted = self.rows.select(*cells, self.schema.target)
@@ -123,7 +124,7 @@ class TableSource:
         """Arrow batches; the engine throws the coins, which need not be secret."""
         import ibis
 
-        from discreet.engines import arrow_batches
+        from discreet.tables.engines import arrow_batches
 
         names = [*self.schema.names, self.schema.target]
         rows = self.rows.select(*names)

@@ -12,8 +12,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.central.budget import Budget
 from discreet.central.settings import Settings, Trained
 from discreet.central.smooth import Pair, Spender, run
@@ -40,9 +40,7 @@ def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) 
     return run(source, Spender(settings.noise, budget), settings, random, _pair)
 
 
-def _pair(
-    x: NDArray[np.float64], grid: Grid, of_mean: float, of_square: float, count: float
-) -> Pair:
+def _pair(x: Floats, grid: Grid, of_mean: float, of_square: float, count: float) -> Pair:
     from discreet.central.smooth_sensitivity import smooth_trimmed_mean, trimmed_mean
 
     lower, upper = grid.lower, grid.lower + grid.step * grid.levels

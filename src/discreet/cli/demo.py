@@ -17,9 +17,9 @@ from discreet.cli.output import console, example, json_option, print_json, progr
 if TYPE_CHECKING:
     import pandas as pd
 
-    from discreet.evaluation import Scores
-    from discreet.explanation import Explanation
     from discreet.model import NaiveBayesModel
+    from discreet.model.evaluation import Scores
+    from discreet.model.explanation import Explanation
     from discreet.schema import Schema
 
 __all__ = ["demo"]
@@ -89,7 +89,7 @@ class Stage:
 
     def scored(self, model: NaiveBayesModel) -> Scores:
         """How a model fares with the others."""
-        from discreet.evaluation import score
+        from discreet.model.evaluation import score
 
         return score(model, self.others, self.others[self.schema.target])
 
@@ -102,7 +102,7 @@ class Stage:
 
 def constant(stage: Stage) -> Row:
     """Nothing is learnt."""
-    from discreet.evaluation import wilson
+    from discreet.model.evaluation import wilson
 
     right = int((stage.others[stage.schema.target] == "no").sum())
     share = right / stage.rows

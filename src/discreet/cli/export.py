@@ -29,10 +29,10 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
     """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.
 
     ONNX: one input a feature, of shape (rows, 1), text or double; outputs label and probabilities.
-    skops: load it with trusted=["discreet.export.ModelClassifier"].
+    skops: load it with trusted=["discreet.model.export.ModelClassifier"].
     """
     trained = read_model(model)
-    from discreet.export import to_onnx, to_skops
+    from discreet.model.export import to_onnx, to_skops
 
     content = to_onnx(trained) if kind == "onnx" else to_skops(trained)
     write(output, content)

@@ -57,7 +57,7 @@ def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
         The columns wanted; others are not read. All of them, if not given.
     """
     from discreet.encoding import columns_of
-    from discreet.engines import kind_of, open_table, reading
+    from discreet.tables.engines import kind_of, open_table, reading
 
     if kind_of(source) not in ("csv", "parquet"):
         raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
@@ -77,7 +77,7 @@ def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
 
 def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:
     """Batch after batch; the engine is held because it closes when nobody holds it."""
-    from discreet.engines import reading
+    from discreet.tables.engines import reading
 
     while True:
         with reading(source):

@@ -12,9 +12,9 @@ from discreet.cli.output import console, example, json_option, print_json, progr
 from discreet.errors import FormatError, SchemaError
 
 if TYPE_CHECKING:
-    from discreet.evaluation import Scores
-    from discreet.explanation import Explanation
     from discreet.model import NaiveBayesModel
+    from discreet.model.evaluation import Scores
+    from discreet.model.explanation import Explanation
 
 __all__ = ["evaluate", "predict", "show"]
 
@@ -93,7 +93,7 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
     Prints the accuracy with its 95 % interval (Wilson) beside that of always saying the most
     frequent class, the log loss, and for each class how it fared.
     """
-    from discreet.evaluation import score
+    from discreet.model.evaluation import score
 
     trained = read_model(model)
     scores: Scores | None = None
@@ -159,8 +159,8 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
     """What ``show`` prints, as plain values."""
     import numpy as np
 
-    from discreet.explanation import strongest_evidence
     from discreet.model import GaussianFactor
+    from discreet.model.explanation import strongest_evidence
     from discreet.schema import text_of
 
     classes = [text_of(value) for value in model.schema.classes]

@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.cli.files import replacing
 from discreet.cli.output import print_json
 from discreet.errors import FormatError
@@ -21,7 +21,6 @@ from discreet.schema import Value, text_of
 
 __all__ = ["opened"]
 
-Floats = NDArray[np.float64]
 Write = Callable[[Floats], None]
 """Takes the joint log-probabilities of some rows, of shape (rows, classes)."""
 Target = AbstractContextManager[Write]

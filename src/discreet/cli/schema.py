@@ -55,7 +55,7 @@ def infer(
     What a schema says is public. A warning on standard error names everything that now comes
     from private data: replace it by what you knew before you looked.
     """
-    from discreet.inference import infer_schema
+    from discreet.tables.inference import infer_schema
 
     names = [name.strip() for part in categorical for name in part.split(",") if name.strip()]
     with warnings.catch_warnings(record=True) as caught:

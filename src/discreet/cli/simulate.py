@@ -89,8 +89,8 @@ def _numbers(text: str) -> list[float]:
 
 
 def _rows(data: str, schema: Any) -> tuple[Any, Any]:
-    from discreet.engines import open_table
     from discreet.errors import SchemaError as Missing
+    from discreet.tables.engines import open_table
 
     opened = open_table(data)
     wanted = [*schema.names, schema.target]

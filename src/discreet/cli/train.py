@@ -133,7 +133,7 @@ def _charged(
     path: str, total: float | None, total_delta: float, what: str, epsilon: float, delta: float
 ) -> float:
     """Pay, before anything is drawn; gives what is left."""
-    from discreet.central.ledger import Ledger
+    from discreet.ledger import Ledger
 
     if math.isinf(epsilon):
         raise PrivacyError("a training without privacy cannot be charged to a ledger")

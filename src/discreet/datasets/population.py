@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Indices
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
 
@@ -32,8 +33,7 @@ __all__ = [
     "mortgage_probability",
 ]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+Codes = Indices
 
 MORTGAGE_SCHEMA = Schema(
     [

@@ -15,15 +15,14 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.counting import check_weights
+from discreet.arrays import Floats
 from discreet.errors import SchemaError
 from discreet.estimators.columns import columns_by_position
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
 from discreet.schema import Schema, text_of
+from discreet.tables.in_memory import check_weights
 
 __all__ = ["NaiveBayesEstimator", "read_prior", "read_weights"]
-
-Floats = NDArray[np.float64]
 
 
 class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

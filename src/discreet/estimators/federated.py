@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.inferred import LEAKED, PrivateEstimator
 from discreet.federated.layout import wanted_of
@@ -143,7 +143,7 @@ class FederatedNB(PrivateEstimator):
         promise = self._promise(release.model.guarantee, random)
         self.model_ = replace(release.model, guarantee=promise)
         self.statistics_: Statistics | None = None
-        self.class_count_: NDArray[np.float64] | None = None
+        self.class_count_: Floats | None = None
         if release.statistics is not None:
             self.statistics_ = replace(release.statistics, guarantee=promise)
             self.class_count_ = np.asarray(self.statistics_.totals, dtype=float)

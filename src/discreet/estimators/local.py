@@ -18,23 +18,23 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.counting import count_arrays
+from discreet.arrays import Floats
 from discreet.encoding import Bins, columns_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
 from discreet.estimators.inferred import LEAKED, PrivateEstimator
-from discreet.local.cuts import quantile_cuts
-from discreet.local.design import Approach, Kind, make_plan
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
+from discreet.local.planning import Approach, Kind, make_plan, quantile_cuts
 from discreet.local.projection import DCA, PCA, Projection
 from discreet.local.simulation import encoded, simulate
 from discreet.local.waves import combined, focus_of
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
-from discreet.samplers import Random
+from discreet.randomness.samplers import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
+from discreet.tables.in_memory import count_arrays
 
 __all__ = ["LocalNB"]
 
@@ -52,7 +52,7 @@ class LocalNB(PrivateEstimator):
     oracle : {"auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"}
         Frequency oracle of all questions, or the best for each.
     plan : {"auto", "pairs", "paper"} or Plan
-        How questions are made: see :func:`discreet.local.design.make_plan`.
+        How questions are made: see :func:`discreet.local.planning.make_plan`.
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square.
     bins : int or mapping, default 8
@@ -268,7 +268,7 @@ class LocalNB(PrivateEstimator):
             promise = promise.broken_by(LEAKED)
         return promise.in_simulation() if random.simulated else promise
 
-    def predict_joint_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_joint_log_proba(self, X: Any) -> Floats:
         """Joint: log P(c) + sum of log P(x_j | c), one row a record, one column a class."""
         projection: Projection | None = getattr(self, "projection_", None)
         if projection is None:

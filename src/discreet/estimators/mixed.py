@@ -15,7 +15,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.counting import count_arrays
 from discreet.encoding import class_codes
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
@@ -24,6 +23,7 @@ from discreet.estimators.columns import Kind, column_kinds, columns_by_position,
 from discreet.privacy import Guarantee
 from discreet.schema import Schema
 from discreet.statistics import Statistics
+from discreet.tables.in_memory import count_arrays
 
 __all__ = ["MixedNB"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import PrivacyError
 from discreet.estimators.base import read_prior
 
@@ -19,7 +20,7 @@ class RefusedError(PrivacyError, AttributeError):
 
 
 def largest_weight(
-    weights: NDArray[np.float64] | None, epsilon: float, max_weight: float | None
+    weights: Floats | None, epsilon: float, max_weight: float | None
 ) -> float | None:
     """The public bound on the weights; None where there are none, or no promise."""
     if weights is None:

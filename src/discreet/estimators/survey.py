@@ -23,7 +23,7 @@ from discreet.estimators.inferred import PrivateEstimator
 from discreet.mechanisms.laws import rational
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
-from discreet.samplers import Random
+from discreet.randomness.samplers import Random
 from discreet.schema import Schema
 from discreet.survey.files import weights_of
 from discreet.survey.inversion import statistics_of

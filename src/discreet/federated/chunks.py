@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.federated.layout import Layout
 from discreet.federated.slots import WIDTH, Slots
 
 __all__ = ["Chunks"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

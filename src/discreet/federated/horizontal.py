@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.federated.identity import Card, Identity
 from discreet.federated.manifest import Manifest
 from discreet.federated.masks import Pads, pair_key, sealed, unsealed, words
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Collector", "Provider", "Receiver", "submission_length"]
 
-Integers = NDArray[np.int64]
 LARGEST_MODEL = 16 << 20
 
 

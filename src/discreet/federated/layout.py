@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.encoding import Bins, Cells, Grid, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
@@ -21,8 +22,6 @@ from discreet.statistics import Moments, Statistics, Table
 
 __all__ = ["Block", "Layout", "Wanted", "wanted_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Kind = Literal["cells", "moments"]
 Part = Literal["classes", "cells", "presence", "sum", "squares"]
 
@@ -170,7 +169,7 @@ class Layout:
 
     def vector(self, columns: Mapping[str, Any], codes: NDArray[Any]) -> Integers:
         """Count rows: the exact numbers, private to whoever holds the rows."""
-        from discreet.counting import count_arrays
+        from discreet.tables.in_memory import count_arrays
 
         sums = any(one.kind == "moments" for one in self.wanted)
         grid: Literal["grid"] | None = "grid" if sums else None

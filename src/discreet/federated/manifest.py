@@ -14,9 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
+from discreet.arrays import Integers
 from discreet.documents import load
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement import VERSION, Agreement, check_cards, check_deadline
@@ -196,7 +194,7 @@ class Manifest(Agreement):
         """The noise of every block."""
         return {block: self.noise(block) for block in self.layout.blocks}
 
-    def share(self, layout: Layout, random: Random) -> NDArray[np.int64]:
+    def share(self, layout: Layout, random: Random) -> Integers:
         """One party's share of the noise, for every number of the layout or of a part of it."""
         sizes = [(self.noises[b], layout.classes * b.size) for b in layout.blocks]
         return draw_each(sizes, random)

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from numpy.typing import NDArray
 
+from discreet.arrays import Words
 from discreet.federated.identity import Card, Identity
 from discreet.federated.refusals import ProtocolError
 
@@ -31,7 +31,6 @@ __all__ = [
     "words",
 ]
 
-Words = NDArray[np.uint64]
 EXCESS = 128
 """Bits of a pad beyond those of N: reduced mod N it is within 2^-128 of uniform."""
 SEAL = 16

@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
-from discreet.samplers import Number
+from discreet.randomness.samplers import Number
 
 __all__ = ["PolyaShares", "draw_each", "polya"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.federated.layout import knows_totals
 from discreet.privacy import Charge, Guarantee
 
@@ -89,7 +89,7 @@ def _vertical(manifest: Manifest) -> list[str]:
 
 
 def inconsistent(
-    manifest: Manifest, vector: NDArray[np.int64], false_alarm: float = FALSE_ALARM
+    manifest: Manifest, vector: Integers, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, ...]:
     """Features whose cells do not add up to the class totals of the others, beyond the noise.
 

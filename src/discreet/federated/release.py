@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.documents import Body, dump, load
 from discreet.federated.promise import inconsistent
 
@@ -41,7 +41,7 @@ class Release:
     statistics: Statistics | None = None
 
     @classmethod
-    def of(cls, manifest: Manifest, vector: NDArray[np.int64]) -> Release:
+    def of(cls, manifest: Manifest, vector: Integers) -> Release:
         """Turn the noised totals of a round into a model."""
         from discreet.estimation import Postprocess, estimate
 
@@ -88,9 +88,9 @@ def rounded(model: NaiveBayesModel) -> NaiveBayesModel:
     return replace(model, log_prior=_down(model.log_prior), factors=factors)
 
 
-def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _down(numbers: Floats) -> Floats:
     return np.asarray(np.floor(numbers / GRID) * GRID)
 
 
-def _near(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _near(numbers: Floats) -> Floats:
     return np.asarray(np.round(numbers / GRID) * GRID)

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["NARROW", "WIDTH", "Slots", "bound_of", "checked"]
 
-Integers = NDArray[np.int64]
 WIDTH = 64
 NARROW = 48
 MOST_PARTIES = 1 << 20

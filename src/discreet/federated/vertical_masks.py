@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Integers, Words
 from discreet.errors import SchemaError
 from discreet.federated.identity import Card, Identity
 from discreet.federated.layout import Layout
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VerticalMasks"]
 
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 BLOCK = 1 << 20
 """Words that are expanded at a time."""
 

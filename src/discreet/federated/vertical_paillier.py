@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.federated.chunks import Chunks
 from discreet.federated.identity import Card, Identity
 from discreet.federated.manifest import Manifest
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from discreet.federated.paillier import PrivateKey, PublicKey
 
 __all__ = ["VerticalPaillier"]
-
-Integers = NDArray[np.int64]
 
 
 class VerticalPaillier(Way):

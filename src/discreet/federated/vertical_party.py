@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.federated.identity import Card, Identity
 from discreet.federated.manifest import Manifest
 from discreet.federated.masks import tag
@@ -22,7 +22,6 @@ from discreet.schema import text_of
 
 __all__ = ["TAG", "VerticalParty"]
 
-Integers = NDArray[np.int64]
 TAG = 32
 """Bytes of the proof that two parties hold the same rows."""
 

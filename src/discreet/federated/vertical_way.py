@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.federated.identity import Card, Identity
 from discreet.federated.layout import Layout
 from discreet.federated.manifest import Manifest
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from discreet.federated.paillier import PrivateKey
 
 __all__ = ["Way", "way_of"]
-
-Integers = NDArray[np.int64]
 
 
 class Way(ABC):

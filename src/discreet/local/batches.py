@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engines import arrow_batches
+from discreet.arrays import Booleans, Integers
 from discreet.local.plan import Plan
 from discreet.local.tally import faulty
+from discreet.tables.engines import arrow_batches
 
 __all__ = ["Answers", "batches_of", "identities"]
 
@@ -38,7 +39,7 @@ class Answers:
             self.wrong[rows] = faulty(plan.questions[question].mechanism, matrix)
         self.valid = ~self.torn & ~self.wrong
 
-    def parts(self, flags: NDArray[np.bool_]) -> Iterator[tuple[int, Any, Any]]:
+    def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
         """(question, rows, matrix) of the flagged rows, in the order of the questions."""
         rows = np.flatnonzero(flags)
         rows = rows[np.argsort(self.questions[rows], kind="stable")]
@@ -48,7 +49,7 @@ class Answers:
             places = self.starts[some][:, None] + np.arange(self.widths[question])
             yield int(question), some, self.numbers[places]
 
-    def changed(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def changed(self, rows: Integers) -> Booleans:
         """Whether each of these rows differs from the one before it."""
         differs = np.ones(len(rows), bool)
         flags = np.zeros(len(self.questions), bool)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines import fetched, reading
 from discreet.local.batches import Answers, batches_of, identities
 from discreet.local.files import ReportFile, open_reports, read_reports, write_reports
 from discreet.local.plan import Plan
 from discreet.local.tally import Mechanism, Tally
 from discreet.mechanisms.frequency import SHE, FrequencyOracle
+from discreet.tables.engines import fetched, reading
 
 __all__ = ["ReportFile", "read_reports", "tally_parquet", "write_reports"]
 
@@ -43,7 +43,7 @@ def tally_parquet(plan: Plan, source: Any, *, progress: Progress | None = None) 
     ----------
     plan : Plan
     source : path, glob, list of these, or table
-        Parquet files, or whatever :func:`discreet.engines.open_table` opens: ``"spark:path"``, a
+        Parquet files, or whatever :func:`discreet.tables.open_table` opens: ``"spark:path"``, a
         Spark data frame, an ibis or Arrow table with the four columns. Files in one list count as
         one delivery: what is in two of them counts once.
     progress : callable, optional

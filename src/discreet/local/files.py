@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from discreet.engines import kind_of, open_table, reading
+from discreet.arrays import Bytes
 from discreet.errors import FormatError, SchemaError
 from discreet.local.plan import Plan
 from discreet.local.report import Report
+from discreet.tables.engines import kind_of, open_table, reading
 
 __all__ = ["ReportFile", "open_reports", "read_reports", "write_reports"]
 
@@ -59,7 +60,7 @@ class ReportFile:
             reason = error.strerror or str(error)
             raise FormatError(f"{path}: cannot be written: {reason}") from None
 
-    def write(self, question: ArrayLike, ids: NDArray[np.uint8], values: Any) -> None:
+    def write(self, question: ArrayLike, ids: Bytes, values: Any) -> None:
         """Append reports.
 
         Parameters
@@ -99,7 +100,7 @@ class ReportFile:
             ids.reshape(-1, 16), plans, np.array(questions, np.int32), pa.array(values, lists)
         )
 
-    def _write(self, ids: NDArray[np.uint8], plans: Any, questions: Any, lists: Any) -> None:
+    def _write(self, ids: Bytes, plans: Any, questions: Any, lists: Any) -> None:
         import pyarrow as pa
 
         count, raw = len(lists), np.ascontiguousarray(ids, dtype=np.uint8)
@@ -120,7 +121,7 @@ def write_reports(
     path: str | Path,
     plan: Plan,
     question: ArrayLike,
-    ids: NDArray[np.uint8],
+    ids: Bytes,
     values: Any,
     *,
     simulated: bool = False,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import EstimationError
 from discreet.estimation import norm_sub
-from discreet.local.design import question_cost
 from discreet.local.plan import Plan, Question
+from discreet.local.planning import question_cost
 from discreet.local.tally import Tally
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.privacy import Guarantee
@@ -23,8 +23,6 @@ from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics, Table
 
 __all__ = ["statistics_of"]
-
-Floats = NDArray[np.float64]
 
 
 def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistics:

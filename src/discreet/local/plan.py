@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from discreet.arrays import Floats, Integers
 from discreet.documents import Body, digest_of, dump, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
@@ -139,12 +139,12 @@ class Plan:
         return len(self.schema.classes) * len(question.features)
 
     @cached_property
-    def bounds(self) -> NDArray[np.int64]:
+    def bounds(self) -> Integers:
         """Running sums of the weights: a uniform integer below the last picks a question."""
         return np.cumsum([question.weight for question in self.questions])
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Expected share of respondents of each question."""
         weights = np.array([question.weight for question in self.questions], dtype=float)
         return np.asarray(weights / weights.sum())

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.encoding import numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Feature, Numeric, Schema
 
 __all__ = ["DCA", "PCA", "Projection"]
 
-Floats = NDArray[np.float64]
 MARGIN = 0.1
 """Bounds of a component reach this share beyond the public sample on either side."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.encoding import Cells, numbers_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
@@ -142,10 +143,10 @@ def answer(
 def perturbed(
     plan: Plan,
     question: Question,
-    classes: NDArray[np.int64],
+    classes: Integers,
     columns: Mapping[str, NDArray[Any]],
     random: Random,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Serialised answers of many records at once: what one device does, vectorised.
 
     ``columns`` holds cell indices for questions about cells and numbers for those about means.
@@ -165,7 +166,7 @@ def perturbed(
     return mechanism.perturb(vector.reshape(len(classes), -1), random)
 
 
-def scaled(plan: Plan, name: str, numbers: NDArray[Any]) -> NDArray[np.float64]:
+def scaled(plan: Plan, name: str, numbers: NDArray[Any]) -> Floats:
     """Numbers mapped from their public bounds to [-1, 1]; a missing one counts as the middle."""
     feature = plan.schema[name]
     assert isinstance(feature, Numeric)

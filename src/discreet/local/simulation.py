@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.encoding import numbers_of
 from discreet.local.plan import Plan
 from discreet.local.respondent import perturbed
@@ -38,7 +39,7 @@ def encoded(plan: Plan, columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     return found
 
 
-def questions_for(plan: Plan, people: int, random: Random) -> NDArray[np.int64]:
+def questions_for(plan: Plan, people: int, random: Random) -> Integers:
     """Which question each person answers: drawn by each, or dealt out in exact shares."""
     if plan.assignment == "draw":
         draws = random.integers(int(plan.bounds[-1]), people)
@@ -55,7 +56,7 @@ def answers(
     classes: NDArray[Any],
     columns: Mapping[str, NDArray[Any]],
     random: Random,
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+) -> Iterator[tuple[int, Integers, Integers]]:
     """One answer from every record, question by question: (question, rows, serialised answers).
 
     Parameters

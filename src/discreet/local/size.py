@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import EstimationError
-from discreet.local.design import question_cost
 from discreet.local.plan import Plan
+from discreet.local.planning import question_cost
 from discreet.mechanisms.frequency import FrequencyOracle
 
 __all__ = ["Outlook", "Precision", "outlook", "precision_of", "respondents_for"]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Booleans, Integers
 from discreet.documents import Body, dump, load, read_text
 from discreet.errors import DiscreetError, EstimationError, FormatError
 from discreet.local.plan import Plan
@@ -24,7 +25,6 @@ VERSION = 1
 LARGEST = 1 << 62
 """Neither a number in a report nor a sum in a tally goes beyond this, so that none can wrap."""
 
-Integers = NDArray[np.int64]
 Mechanism = FrequencyOracle | MeanOracle
 
 
@@ -220,11 +220,11 @@ class Tally:
         return tally
 
 
-def faulty(mechanism: Mechanism, matrix: Integers) -> NDArray[np.bool_]:
+def faulty(mechanism: Mechanism, matrix: Integers) -> Booleans:
     """Which serialised answers no respondent could have sent."""
     huge = (matrix > LARGEST) | (matrix < -LARGEST)
     # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
-    wrong: NDArray[np.bool_] = mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
+    wrong: Booleans = mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
     return wrong
 
 

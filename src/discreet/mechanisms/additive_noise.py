@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import PrivacyError
 from discreet.randomness import Number, Random
 
@@ -92,7 +92,7 @@ class AdditiveNoise(abc.ABC):
         steps = round((Fraction(value) + Fraction(scale) * noise) / Fraction(step))
         return float(max(-MOST_STEPS, min(MOST_STEPS, steps)) * Fraction(step))
 
-    def sample(self, scale: float, size: int, random: Random, step: Number) -> NDArray[np.float64]:
+    def sample(self, scale: float, size: int, random: Random, step: Number) -> Floats:
         """Return ``size`` releases of the value 0. To release another value use ``release``."""
         return np.array([self.release(0, scale, random, step) for _ in range(size)], np.float64)
 

@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.mechanisms.mean_oracle import MeanOracle, within
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, Integers, exp_below, log
+from discreet.mechanisms.oracle import Flags, exp_below, log
 from discreet.randomness import Random
-from discreet.samplers import ONE
+from discreet.randomness.samplers import ONE
 
 __all__ = ["Duchi", "DuchiMany"]
 

@@ -25,13 +25,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.hashing import HR, OLH
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
     FrequencyOracle,
-    Integers,
     Reports,
     batches,
     exp_below,

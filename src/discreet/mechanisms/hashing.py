@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.arrays import Integers
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
     FrequencyOracle,
-    Integers,
     Reports,
     batches,
     exp_below,

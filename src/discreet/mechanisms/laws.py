@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import PrivacyError, SchemaError
 
 __all__ = ["Law", "Theta", "expectation", "joint_law", "rational"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Theta: TypeAlias = int | float | str | Fraction
 
 LARGEST_TOTAL = 1 << 53  # of the weights of a law: exact in JavaScript

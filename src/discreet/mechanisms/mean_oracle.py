@@ -13,18 +13,18 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
-from discreet.mechanisms.oracle import LARGEST_EPSILON, SMALLEST_EPSILON, Flags, Integers
+from discreet.mechanisms.oracle import LARGEST_EPSILON, SMALLEST_EPSILON, Flags
 from discreet.randomness import Random
 
 __all__ = ["MeanOracle"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 MOST_LEVELS = 1 << 20
 MOST_CELLS = 1 << 22  # of a channel that is written out

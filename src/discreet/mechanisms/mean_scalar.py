@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.mechanisms.mean_oracle import MeanOracle
-from discreet.mechanisms.oracle import Flags, Integers
+from discreet.mechanisms.oracle import Flags
 from discreet.randomness import Random
 
 __all__ = ["ScalarOracle"]

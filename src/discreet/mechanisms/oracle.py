@@ -23,13 +23,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.arrays import Booleans, Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.randomness import Random
 
 __all__ = ["FrequencyOracle"]
 
-Flags: TypeAlias = NDArray[np.bool_]
-Integers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = Booleans
 Reports: TypeAlias = NDArray[Any]
 
 ONE = 1 << 64  # probabilities are integers over 2^64
@@ -200,7 +200,7 @@ class FrequencyOracle(abc.ABC):
             refused |= broken
         return refused
 
-    def estimate(self, tally: ArrayLike, respondents: int) -> NDArray[np.float64]:
+    def estimate(self, tally: ArrayLike, respondents: int) -> Floats:
         """Return unbiased estimates of how many respondents hold each value.
 
         Parameters

@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.mechanisms.duchi import Duchi
 from discreet.mechanisms.mean_oracle import rounding
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, Integers, exp_below, log
+from discreet.mechanisms.oracle import Flags, exp_below, log
 from discreet.randomness import Random
-from discreet.samplers import ONE
+from discreet.randomness.samplers import ONE
 
 __all__ = ["Hybrid", "Piecewise"]
 

@@ -26,19 +26,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
-from discreet.mechanisms.laws import Floats, Law, Theta, expectation, joint_law, rational
+from discreet.mechanisms.laws import Law, Theta, expectation, joint_law, rational
 from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, exp_below, log, share
 from discreet.randomness import Random
 
 __all__ = ["MODELS", "Related", "Response", "Unrelated"]
-
-Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.mechanisms.duchi import Duchi
 from discreet.mechanisms.mean_oracle import MeanOracle, within
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, Integers
+from discreet.mechanisms.oracle import Flags
 from discreet.mechanisms.piecewise import Hybrid, Piecewise, Window, _window
 from discreet.randomness import Random
 

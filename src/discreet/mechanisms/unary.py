@@ -16,14 +16,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
     FrequencyOracle,
-    Integers,
     Reports,
     batches,
     exp_above,
@@ -291,7 +291,7 @@ class SHE(FrequencyOracle):
         sums: Integers = reports.sum(axis=0, dtype=np.int64)
         return sums
 
-    def estimate(self, tally: ArrayLike, respondents: int) -> NDArray[np.float64]:
+    def estimate(self, tally: ArrayLike, respondents: int) -> Floats:
         """Return the sums in units of one: the noise has mean zero."""
         return np.asarray(tally, np.float64) / self.unit
 

@@ -14,14 +14,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from discreet.engines import reading
+from discreet.arrays import Booleans, Bytes, Integers
 from discreet.local.bulk import Progress, _Bulk
 from discreet.local.files import ReportFile, open_reports
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.sheet import Sheet
 from discreet.survey.tally import Tally
+from discreet.tables.engines import reading
 
 __all__ = ["SheetFile", "tally_parquet"]
 
@@ -36,7 +37,7 @@ class _Form:
         self.limits = np.array(sizes)
         self.width = len(self.limits)
 
-    def faulty(self, matrix: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def faulty(self, matrix: Integers) -> Booleans:
         return np.asarray(((matrix < 0) | (matrix >= self.limits)).any(axis=1))
 
     def _output_count(self) -> int:
@@ -71,7 +72,7 @@ class SheetFile(ReportFile):
     ) -> None:
         super().__init__(path, _as_plan(questionnaire), simulated)
 
-    def write_answers(self, ids: NDArray[np.uint8], answers: NDArray[np.int64]) -> None:
+    def write_answers(self, ids: Bytes, answers: Integers) -> None:
         """Append randomized answers, a row a person, with 16 random bytes each."""
         self.write(0, ids, answers)
 

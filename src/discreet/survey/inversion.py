@@ -18,20 +18,19 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import EstimationError
 from discreet.mechanisms.laws import expectation
 from discreet.mechanisms.response import Unrelated
 from discreet.privacy import Guarantee
 from discreet.statistics import Statistics, Table
-from discreet.survey.expression import Expression
+from discreet.survey.predicate import Expression
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.tally import Tally
 
 __all__ = ["Estimate", "estimate_expression", "statistics_of", "unmixed"]
 
-Floats = NDArray[np.float64]
 CHUNK = 1 << 21
 """Numbers of inverted indicators that are held at once."""
 

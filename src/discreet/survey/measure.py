@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
@@ -32,7 +32,6 @@ from discreet.survey.respondent import randomized
 
 __all__ = ["Measure", "Privacy", "channel_of", "measure", "posterior", "pse", "rec_known"]
 
-Floats = NDArray[np.float64]
 ENUMERATED = 1 << 13
 """Different sheets up to which the sound figures are exact."""
 SAMPLED = 4096

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.documents import digest_of, dump
 from discreet.encoding import Bins, Cells
 from discreet.errors import SchemaError
@@ -251,7 +251,7 @@ class Questionnaire:
             for law in self.all_laws
         )
 
-    def law(self, names: Sequence[str]) -> NDArray[np.float64]:
+    def law(self, names: Sequence[str]) -> Floats:
         """P(personal answers to these questions), one axis a question."""
         return joint_law(self.all_laws, self.sizes, [self.place[name] for name in names])
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.errors import FormatError, SchemaError
 from discreet.local.store import FolderStore, MemoryStore, Store
 from discreet.mechanisms.response import Unrelated
@@ -22,8 +22,6 @@ from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.sheet import Sheet
 
 __all__ = ["FolderStore", "MemoryStore", "Respondent", "Store", "cells_of", "randomized"]
-
-Integers = NDArray[np.int64]
 
 
 class Respondent:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Integers
 from discreet.encoding import class_codes
 from discreet.randomness import Random
 from discreet.survey.questionnaire import Questionnaire
@@ -15,8 +15,6 @@ from discreet.survey.respondent import randomized
 from discreet.survey.tally import Tally
 
 __all__ = ["encoded", "simulate"]
-
-Integers = NDArray[np.int64]
 
 
 def encoded(questionnaire: Questionnaire, columns: Mapping[str, Any]) -> Integers:

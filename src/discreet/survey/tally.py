@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Integers
 from discreet.documents import Body, dump, load, read_text
 from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
 from discreet.local.tally import LARGEST, Receipt
@@ -22,8 +23,6 @@ __all__ = ["Receipt", "Tally"]
 VERSION = 1
 WAITING = 1 << 16
 """Rows that may wait before equal ones are added up."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(eq=False)

@@ -21,12 +21,12 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, SchemaError
-from discreet.evaluation import wilson
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
+from discreet.model.evaluation import wilson
 from discreet.randomness import as_random
 from discreet.survey.inversion import unmixed
 from discreet.survey.questionnaire import Questionnaire
@@ -34,8 +34,6 @@ from discreet.survey.tally import Tally
 
 __all__ = ["Accuracy", "accuracy_on_sheets"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ENUMERATED = 1 << 20
 """Different sheets up to which the accuracy on decoys is exact; beyond that it is drawn."""

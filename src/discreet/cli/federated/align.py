@@ -1,0 +1,164 @@
+"""``discreet federated invite`` and ``align``: which people all owners have, and nobody else."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from discreet.cli.federated.files import read_cards, read_identity, read_invitation
+from discreet.cli.federated.parties import party
+from discreet.cli.files import about, batches, replacing, write
+from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.errors import FormatError, MissingDependencyError, SchemaError
+
+__all__ = ["align", "invite"]
+
+
+@click.command(
+    epilog=example(
+        "discreet federated invite --owner l.card.json --owner a.card.json --owner b.card.json \\",
+        '    --collector c.card.json --ids "patient number, 8 digits" -o invitation.json',
+    )
+)
+@click.option("--owner", "owners", multiple=True, required=True, help="A card; repeat it.")
+@click.option("--collector", required=True, help="The collector's card.")
+@click.option("--ids", default="", help="What the ids are and how they are spelt, in words.")
+@click.option("--pad-to", type=click.IntRange(1), help="Fill every list up, to hide its length.")
+@click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
+@click.option("-o", "--output", required=True, help="The invitation file to write.")
+def invite(
+    owners: tuple[str, ...],
+    collector: str,
+    ids: str,
+    pad_to: int | None,
+    number: int,
+    deadline: float | None,
+    output: str,
+) -> None:
+    """Write who will align their rows; each of them signs it when it takes part.
+
+    The owners are all who hold a table of a later vertical round, the label provider included.
+    """
+    from discreet.federated.invitation import Invitation
+
+    until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
+    made = Invitation(
+        read_cards(owners),
+        read_cards((collector,))[0],
+        ids=ids,
+        pad_to=pad_to,
+        round=number,
+        deadline="" if deadline is None else until.isoformat(timespec="seconds"),
+    )
+    write(output, made.to_json())
+    console().print(f"invitation {made.hash.hex()}", soft_wrap=True)
+
+
+@click.command(
+    epilog=example(
+        "discreet federated align invitation.json people.csv --id patient \\",
+        "    --identity a.identity.json --collector https://collector.example:8443 \\",
+        "    --state kept -o aligned.csv",
+    )
+)
+@click.argument("invitation")
+@click.argument("data")
+@click.option("--id", "--id-column", "id_column", required=True, help="The column of ids.")
+@click.option("--state", required=True, help="A folder for the secret and what was sent.")
+@click.option("-o", "--output", required=True, help="A .csv or .parquet file to write.")
+@json_option
+@party
+def align(
+    invitation: str,
+    data: str,
+    id_column: str,
+    state: str,
+    output: str,
+    as_json: bool,
+    identity: str,
+    url: str,
+    known: tuple[str, ...],
+    authority: str | None,
+) -> None:
+    """Sign INVITATION and write the rows of DATA whose ids all owners have, in a common order.
+
+    Nobody learns the ids that are not common to all. Killed and started again with the same
+    --state, it goes on where it was.
+    """
+    try:
+        from discreet.federated.aligning import align as aligned
+        from discreet.federated.aligning import finish
+        from discreet.federated.alignment_party import texts_of
+        from discreet.federated.connection import Line
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(str(error.name), "federated") from None
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    if not output.lower().endswith((".csv", ".parquet")):
+        raise FormatError(f"{output}: aligned rows go to a file that ends in .csv or .parquet")
+    agreed, cards = read_invitation(invitation), read_cards(known)
+    table = _table(data, id_column)
+    with about(data):
+        ids = texts_of(table.column(id_column).to_pylist(), agreed.most)
+    whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
+    with (
+        Line(url, read_identity(identity), agreed, authority=authority, say=say) as line,
+        progress("blinding ids", "ids") as show,
+    ):
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            show(done, max(done, whole))
+
+        rows = aligned(line, ids, state, known=cards, advance=advance)
+        if rows:
+            _write(output, table.take(rows))
+        finish(line, state)
+    owners = len(agreed.owners)
+    if not rows:
+        raise SchemaError(
+            f"none of the {len(ids):,} ids is common to all {owners} owners, so nothing is "
+            "written; do all mean the same ids, in the same spelling?"
+        )
+    if as_json:
+        print_json({"output": output, "rows": len(rows), "of": len(ids), "owners": owners})
+        return
+    line_of = f"{output}: {len(rows):,} of {len(ids):,} rows are common to all {owners} owners"
+    console(stderr=True).print(line_of, soft_wrap=True)
+
+
+def _table(source: str, id_column: str) -> Any:
+    """A whole table as it is, CSV as text."""
+    import pyarrow as pa
+
+    from discreet.encoding import columns_of
+
+    with about(source):
+        parts = list(batches(source))
+        if not parts:
+            raise SchemaError("the table has no rows")
+        columns_of(dict.fromkeys(parts[0].schema.names), [id_column])
+        return pa.Table.from_batches(parts)
+
+
+def _write(path: str, table: Any) -> None:
+    """Rows to CSV or Parquet, whole or not at all."""
+    import pyarrow.parquet
+
+    with replacing(path) as beside:
+        if path.lower().endswith(".parquet"):
+            pyarrow.parquet.write_table(table, beside)
+            return
+        with open(beside, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(table.column_names)
+            for batch in table.to_batches(max_chunksize=65_536):
+                writer.writerows(zip(*(c.to_pylist() for c in batch.columns), strict=True))

@@ -1,0 +1,104 @@
+"""``discreet federated collect``: the collector as a server that survives being killed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.federated.files import read_agreement, read_identity, read_key
+from discreet.cli.output import example
+from discreet.errors import DiscreetError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from discreet.federated.carrier import Carrier
+
+__all__ = ["collect"]
+
+GRACE = 3.0
+"""Seconds in which the last word is still served."""
+
+
+@click.command(
+    epilog=example(
+        "discreet federated collect manifest.json --identity c.identity.json --state kept",
+        "discreet federated collect invitation.json --identity c.identity.json --state kept",
+    )
+)
+@click.argument("manifest")
+@click.option("--identity", required=True, help="The collector's own identity file.")
+@click.option("--state", required=True, help="A folder for all that came; start again with it.")
+@click.option("--key", help="A Paillier key, in mode probabilities.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True)
+@click.option("--certificate", help="For TLS: a certificate file,")
+@click.option("--certificate-key", help="and its key.")
+def collect(
+    manifest: str,
+    identity: str,
+    state: str,
+    key: str | None,
+    host: str,
+    port: int,
+    certificate: str | None,
+    certificate_key: str | None,
+) -> None:
+    """Take signatures and submissions of the round in MANIFEST until the receiver has the result.
+
+    MANIFEST may also be an invitation; then blinded lists of ids are carried and matched.
+    Killed and started again with the same --state, it goes on where it was.
+    """
+    try:
+        import uvicorn
+
+        from discreet.federated.collector import Round, application
+        from discreet.federated.invitation import Invitation
+        from discreet.federated.matching import Matching
+        from discreet.federated.patience import PatientProtocol
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(str(error.name), "federated") from None
+
+    own, agreed = read_identity(identity), read_agreement(manifest)
+    running: Carrier[Any]
+    if isinstance(agreed, Invitation):
+        running = Matching(own, agreed, state)
+    else:
+        running = Round(own, agreed, state, read_key(key))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application(running),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=5,
+            http=PatientProtocol,
+            ssl_certfile=certificate,
+            ssl_keyfile=certificate_key,
+        )
+    )
+    watcher = threading.Thread(target=_watch, args=(running, server), daemon=True)
+    watcher.start()
+    server.run()
+    if running.over:
+        raise DiscreetError(running.waiting())
+
+
+def _watch(running: Carrier[Any], server: Any) -> None:
+    """Say who is missing whenever that changes; stop when the round has ended."""
+    said, ended = "", None
+    while not server.should_exit:
+        line = running.waiting()
+        head = line.rpartition(", ")[0] or line
+        if head != said:
+            said = head
+            print(line, file=sys.stderr, flush=True)
+        if running.finished or running.over:
+            ended = ended or time.monotonic()
+            if time.monotonic() - ended > (GRACE if running.over else GRACE / 3):
+                server.should_exit = True
+        time.sleep(0.1)

@@ -1,0 +1,93 @@
+"""The files that the parties of a round read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from discreet.cli.files import about
+from discreet.documents import parse, read_text
+
+if TYPE_CHECKING:
+    from discreet.federated.identity import Card, Identity
+    from discreet.federated.invitation import Invitation
+    from discreet.federated.manifest import Manifest
+    from discreet.federated.paillier import PrivateKey
+
+__all__ = [
+    *("ledger_of", "read_agreement", "read_cards", "read_identity", "read_invitation"),
+    *("read_key", "read_manifest"),
+]
+
+
+def read_identity(path: str) -> Identity:
+    """A party's own keys."""
+    from discreet.federated.identity import Identity
+
+    with about(path):
+        return Identity.from_json(read_text(path))
+
+
+def read_manifest(path: str) -> Manifest:
+    """What was agreed."""
+    from discreet.federated.manifest import Manifest
+
+    with about(path):
+        return Manifest.from_json(read_text(path))
+
+
+def read_invitation(path: str) -> Invitation:
+    """Who aligns rows."""
+    from discreet.federated.invitation import Invitation
+
+    with about(path):
+        return Invitation.from_json(read_text(path))
+
+
+def read_agreement(path: str) -> Manifest | Invitation:
+    """A manifest or an invitation, whichever the file is."""
+    with about(path):
+        invited = parse(read_text(path), "manifest").get("format") == "discreet/invitation"
+    return read_invitation(path) if invited else read_manifest(path)
+
+
+def read_key(path: str | None) -> PrivateKey | None:
+    """A Paillier key, where one is given."""
+    if path is None:
+        return None
+    from discreet.federated.paillier import PrivateKey
+
+    with about(path):
+        return PrivateKey.from_json(read_text(path))
+
+
+def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
+    """Cards that were checked out of band."""
+    from discreet.federated.identity import Card
+
+    found = []
+    for path in paths:
+        with about(path):
+            found.append(Card.from_json(read_text(path)))
+    return tuple(found)
+
+
+def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifest], None] | None:
+    """What charges a round to a budget file, where one is given; a total makes a new one."""
+    if path is None:
+        if total is not None:
+            raise click.UsageError("--budget-total makes a ledger; name it with --budget-file.")
+        return None
+    from discreet.ledger import Ledger
+
+    with about(path):  # others wait for whoever has signed: what is wrong is said before
+        ledger = Ledger(path) if total is None else Ledger.create(path, total)
+        ledger.read()
+
+    def charge(manifest: Manifest) -> None:
+        what = f"federated round {manifest.round}, manifest {manifest.hash.hex()[:16]}"
+        ledger.charge(what, float(manifest.epsilon), manifest.delta)
+
+    return charge

@@ -1,0 +1,38 @@
+"""``discreet local``: plan, report, perturb, tally, train; each step a file.
+
+The commands live in modules of their own, imported when they are run; a further one is a line in
+``STEPS``.
+"""
+
+from __future__ import annotations
+
+import click
+
+from discreet.cli.lazy import LazyGroup
+from discreet.cli.output import example
+
+__all__ = ["local"]
+
+STEPS = {
+    "size": ("local.size", "How many respondents are enough, or how precise so many are."),
+    "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
+    "report": ("local.device", "One person's device: turn a record into a randomized report."),
+    "perturb": ("local.reports", "Simulate many devices on a table of raw data."),
+    "tally": ("local.reports", "Add up reports."),
+    "train": ("local.train", "Turn a tally into a model."),
+}
+"""Name to module and one line of help, in the order of a collection."""
+
+
+@click.command(
+    cls=LazyGroup,
+    steps=STEPS,
+    epilog=example(
+        "discreet local plan people.schema.json --epsilon 1 -o plan.json",
+        "discreet local report plan.json me.json --store kept > report.json",
+        "discreet local tally plan.json reports.jsonl -o tally.json",
+        "discreet local train tally.json -o model.json",
+    ),
+)
+def local() -> None:
+    """Nobody is trusted: each person randomizes, the collector learns only the population."""

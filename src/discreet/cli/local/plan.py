@@ -1,0 +1,168 @@
+"""``discreet local plan``: decide what is asked, by which mechanism, of how many."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import about, read_schema, write
+from discreet.cli.output import console, example, json_option, print_json, table
+
+if TYPE_CHECKING:
+    from discreet.local.plan import Plan, Question
+
+__all__ = ["plan", "promise_of", "read_plan"]
+
+ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
+
+
+@click.command(
+    epilog=example(
+        "discreet local plan people.schema.json --epsilon 1 -o plan.json",
+        "discreet local plan people.schema.json --epsilon 0.5 --kind paper --oracle the "
+        "--theta 0.25 -o plan.json",
+        "discreet local plan people.schema.json --epsilon 2 --numeric gaussian --approach 2 "
+        "--mechanism duchi -o plan.json",
+    )
+)
+@click.argument("path", metavar="SCHEMA")
+@click.option("--epsilon", type=float, required=True, help="Total per person.")
+@click.option(
+    "--respondents",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many people are expected.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "pairs", "paper"]),
+    default="auto",
+    show_default=True,
+    help="Bundles of features; each feature with the class; or that and the class alone.",
+)
+@click.option("--oracle", type=click.Choice(ORACLES), default="auto", show_default=True)
+@click.option("--theta", type=float, help="Threshold of the oracle 'the'; the best if left out.")
+@click.option(
+    "--bins",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
+@click.option(
+    "--numeric",
+    type=click.Choice(["bins", "gaussian"]),
+    default="bins",
+    show_default=True,
+    help="Ask numbers by bin, or for their means and squares.",
+)
+@click.option(
+    "--approach",
+    type=click.Choice(["1", "2", "3", "hybrid"]),
+    default="hybrid",
+    show_default=True,
+    help="Of --numeric gaussian: all features at once; one coordinate; one feature; hybrid.",
+)
+@click.option(
+    "--mechanism",
+    type=click.Choice(["one-bit", "duchi", "piecewise"]),
+    default="one-bit",
+    show_default=True,
+    help="Of --approach 2.",
+)
+@click.option(
+    "--assignment",
+    type=click.Choice(["draw", "groups"]),
+    default="draw",
+    show_default=True,
+    help="People draw their question, or are told which.",
+)
+@click.option(
+    "--reports",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Reports a person may send; they share the epsilon.",
+)
+@click.option("-o", "--output", help="The file to write instead of standard output.")
+@json_option
+def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
+    """Make the plan of a collection from a SCHEMA file.
+
+    Prints what will be asked, by which oracle, to what share of people, and what each of them is
+    promised.
+    """
+    from discreet.local.planning import make_plan
+
+    how = chosen["approach"]
+    chosen["approach"] = how if how == "hybrid" else int(how)
+    made = make_plan(read_schema(path), **chosen)
+    if as_json and output is None:
+        raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
+    if output is None:
+        click.echo(made.to_json(), nl=False)
+    else:
+        write(output, made.to_json())
+    if as_json:
+        print_json({"output": output, **_body(made)})
+    else:
+        _print(made, output)
+
+
+def read_plan(path: str) -> Plan:
+    """Read a plan file."""
+    from discreet.local.plan import Plan
+
+    with about(path):
+        return Plan.read(path)
+
+
+def promise_of(guarantee: Any) -> dict[str, Any]:
+    """A promise as plain values and as text."""
+    return {**guarantee.to_body(), "text": str(guarantee)}
+
+
+def _asked(question: Question, plan: Plan) -> str:
+    named = " + ".join([plan.schema.target, *question.features])
+    return {0: named, 1: f"means: {named}", 2: f"squares: {named}"}[question.power]
+
+
+def _body(plan: Plan) -> dict[str, Any]:
+    parts = zip(plan.questions, plan.shares.tolist(), strict=True)
+    return {
+        "digest": plan.digest,
+        "assignment": plan.assignment,
+        "reports": plan.reports,
+        "questions": [
+            {
+                "asks": _asked(question, plan),
+                "mechanism": question.mechanism.name,
+                "epsilon": question.mechanism.epsilon,
+                "cells": question.mechanism.size,
+                "share": share,
+            }
+            for question, share in parts
+        ],
+        "guarantee": promise_of(plan.guarantee),
+    }
+
+
+def _print(plan: Plan, output: str | None) -> None:
+    """For people; on standard error where the plan itself is on standard output."""
+    printer = console(stderr=output is None)
+    shown = table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
+    for number, (question, share) in enumerate(zip(plan.questions, plan.shares, strict=True)):
+        mechanism = question.mechanism
+        epsilon = "none" if math.isinf(mechanism.epsilon) else f"{mechanism.epsilon:g}"
+        cells, part = f"{mechanism.size:,}", f"{share:.1%}"
+        shown.add_row(str(number), _asked(question, plan), mechanism.name, epsilon, cells, part)
+    printer.print(shown)
+    dealt = "people draw their question" if plan.assignment == "draw" else "you assign questions"
+    each = "one report" if plan.reports == 1 else f"{plan.reports} reports"
+    printer.print(f"{dealt}, {each} a person\n")
+    printer.print(str(plan.guarantee))
+    if output is not None:
+        printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)

@@ -1,0 +1,43 @@
+"""``discreet survey``: randomized-response questionnaires; each step a file.
+
+The commands live in modules of their own, imported when they are run; a further one is a line in
+``STEPS``.
+"""
+
+from __future__ import annotations
+
+import click
+
+from discreet.cli.lazy import LazyGroup
+from discreet.cli.output import example
+
+__all__ = ["survey"]
+
+STEPS = {
+    "new": ("survey.design", "Write a commented example questionnaire."),
+    "check": ("survey.design", "Explain what a questionnaire asks and promises."),
+    "privacy": ("survey.privacy", "Measure how private its answers are."),
+    "form": ("survey.design", "Write a form to print, for drawing by hand."),
+    "answer": ("survey.sheets", "One person's device: turn answers into a randomized sheet."),
+    "randomize": ("survey.sheets", "Simulate many devices on a table of true answers."),
+    "tally": ("survey.sheets", "Add up sheets."),
+    "estimate": ("survey.train", "How many people a logical expression holds for."),
+    "train": ("survey.train", "Turn a tally into a model."),
+    "test": ("survey.train", "A model's accuracy on people whose sheets are randomized."),
+}
+"""Name to module and one line of help, in the order of a survey."""
+
+
+@click.command(
+    cls=LazyGroup,
+    steps=STEPS,
+    epilog=example(
+        "discreet survey new -o questionnaire.yaml",
+        "discreet survey privacy questionnaire.yaml",
+        "discreet survey answer questionnaire.yaml me.json --store kept > sheet.json",
+        "discreet survey tally questionnaire.yaml sheets.jsonl -o tally.json",
+        "discreet survey train tally.json -o model.json",
+    ),
+)
+def survey() -> None:
+    """Randomized-response surveys: chance decides whether people's true answers are sent."""

@@ -1,0 +1,138 @@
+"""``discreet survey estimate``, ``train`` and ``test``: what a tally tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import about, read_model, write
+from discreet.cli.output import console, example, json_option, print_json
+from discreet.cli.survey.design import promise_body
+from discreet.schema import text_of
+
+if TYPE_CHECKING:
+    from discreet.survey.tally import Tally
+
+__all__ = ["estimate", "read_sheet_tally", "test", "train"]
+
+LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+def read_sheet_tally(path: str) -> Tally:
+    """Read a tally of sheets."""
+    from discreet.survey.tally import Tally
+
+    with about(path):
+        return Tally.read(path)
+
+
+@click.command(
+    epilog=example(
+        "discreet survey estimate tally.json 'smokes = yes'",
+        "discreet survey estimate tally.json 'sleep != well and not (overtime = no)'",
+    )
+)
+@click.argument("tally")
+@click.argument("expression")
+@click.option("--level", type=LEVEL, default=0.95, show_default=True, help="Of the interval.")
+@json_option
+def estimate(tally: str, expression: str, level: float, as_json: bool) -> None:
+    """Estimate for how many people of a TALLY a logical EXPRESSION over their answers holds.
+
+    Compare a question with an answer by =, != or in (…); join by and, or, not and parentheses;
+    quote names and answers that have spaces. Groups may be mixed freely.
+    """
+    from discreet.survey.inversion import estimate_expression
+
+    counted = read_sheet_tally(tally)
+    found = estimate_expression(counted, expression)
+    low, high = found.interval(level)
+    if as_json:
+        numbers = {"count": found.count, "share": found.share, "people": found.people}
+        spread = {"noise_variance": found.noise, "variance": found.variance}
+        print_json({**numbers, **spread, "interval": [low, high], "level": level})
+        return
+    printer = console()
+    printer.print(f"share      {found.share:.4f}   ({level:.0%} interval {low:.4f} to {high:.4f})")
+    printer.print(f"people     {found.count:,.1f} of {found.people:,}")
+    deviation = found.noise**0.5
+    printer.print(f"of which the randomization makes uncertain: ± {deviation:,.1f} (one deviation)")
+
+
+@click.command(
+    epilog=example(
+        "discreet survey train tally.json -o model.json",
+        "discreet evaluate model.json people.csv",
+    )
+)
+@click.argument("tally")
+@click.option("-o", "--output", required=True, help="The model file to write.")
+@click.option(
+    "--postprocess",
+    type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
+    help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
+)
+@json_option
+def train(tally: str, output: str, postprocess: Any, as_json: bool) -> None:
+    """Estimate a model from a TALLY file."""
+    import numpy as np
+
+    from discreet.estimation import estimate
+    from discreet.survey.inversion import statistics_of
+
+    counted = read_sheet_tally(tally)
+    with about(tally):
+        model = estimate(statistics_of(counted), postprocess)
+    write(output, model.to_json())
+    classes = [text_of(value) for value in model.schema.classes]
+    prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
+    if as_json:
+        facts = {"output": output, "sheets": counted.people, "prior": prior}
+        print_json({**facts, "guarantee": promise_body(model.guarantee)})
+        return
+    printer = console()
+    printer.print(str(model.guarantee))
+    printer.print(f"\nsheets     {counted.people:,} counted")
+    shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
+    printer.print(f"prior      {shares}")
+    printer.print(f"{output}: {model.schema.target} from {', '.join(model.schema.names)}")
+
+
+@click.command(
+    epilog=example(
+        "discreet survey test model.json others-tally.json",
+    )
+)
+@click.argument("model")
+@click.argument("tally")
+@click.option("--level", type=LEVEL, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--personal-hits",
+    type=(int, int),
+    metavar="HITS PEOPLE",
+    help="Of people who sent no sheet: on how many of their personal answers the model was right.",
+)
+@json_option
+def test(
+    model: str, tally: str, level: float, personal_hits: tuple[int, int] | None, as_json: bool
+) -> None:
+    """Estimate the accuracy of a MODEL on the people of a TALLY, whose sheets are randomized.
+
+    Take people whom the model was not trained on. Nobody sends more than their sheet: how often
+    the model is right on made-up answers follows from their public law.
+    """
+    from discreet.survey.testing import accuracy_on_sheets
+
+    counted = read_sheet_tally(tally)
+    classifier = read_model(model)
+    with about(tally):
+        found = accuracy_on_sheets(classifier, counted, level, personal_hits=personal_hits)
+    low, high = found.interval
+    if as_json:
+        print_json({**vars(found), "interval": [low, high]})
+        return
+    printer = console()
+    interval = f"({level:.0%} interval {low:.3f} to {high:.3f})"
+    printer.print(f"accuracy   {found.accuracy:.3f}   {interval}")
+    printer.print(f"sheets     {found.people:,}; right on {found.observed:.3f} of them as sent")

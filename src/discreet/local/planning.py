@@ -1,0 +1,269 @@
+"""Making a plan: which features are asked together, by which oracle, to what share of people.
+
+Cost of a question over D cells: c(D), the variance of a margin relative to plain sampling
+(docs/maths.md). Everything here is a function of public facts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.encoding import Bins, Cells, numbers_of
+from discreet.errors import PrivacyError, SchemaError
+from discreet.local.plan import Assignment, Plan, Question
+from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
+from discreet.mechanisms.mean import DuchiMany, HybridMany, Laplace, MeanOracle, OneBit
+from discreet.mechanisms.mean import PiecewiseMany as Piecewise
+from discreet.schema import Categorical, Numeric, Schema
+
+__all__ = ["make_plan", "quantile_cuts", "question_cost"]
+
+MOST_CELLS = 4096
+WEIGHTS = 1 << 20
+"""Shares of questions are whole numbers that add up to about this."""
+
+Kind = Literal["auto", "pairs", "paper"]
+Approach = Literal[1, 2, 3, "hybrid"]
+
+
+def make_plan(
+    schema: Schema,
+    epsilon: float,
+    respondents: int = 10_000,
+    *,
+    kind: Kind = "auto",
+    oracle: str = "auto",
+    theta: float | None = None,
+    bins: Bins = 8,
+    numeric: Literal["bins", "gaussian"] = "bins",
+    approach: Approach = "hybrid",
+    mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit",
+    assignment: Assignment = "draw",
+    reports: int = 1,
+    focus: Mapping[str, float] | None = None,
+) -> Plan:
+    """Make a plan for a schema.
+
+    Parameters
+    ----------
+    schema : Schema
+    epsilon : float
+        Total per person; divided among the reports if a person sends several.
+    respondents : int, default 10000
+        How many are expected; only the class question depends on it.
+    kind : {"auto", "pairs", "paper"}
+        "auto" asks several features at once where that pays and a class question where the prior
+        would be too uncertain; "pairs" asks each feature with the class; "paper" is "pairs" and
+        the class alone, all equally often (Yilmaz, Al-Rubaie, Chang).
+    oracle : str, default "auto"
+        Frequency oracle of all questions, or the best for each.
+    theta : float, optional
+        Threshold of the oracle "the".
+    bins : int or mapping, default 8
+        How numeric features are cut.
+    numeric : {"bins", "gaussian"}
+        Whether numeric features are asked by bin or by mean and mean square.
+    approach : {1, 2, 3, "hybrid"}
+        How means are asked: all features at once with Laplace noise; one coordinate of all; one
+        feature a respondent with Laplace noise; or one coordinate with the hybrid mechanism.
+    mechanism : {"one-bit", "duchi", "piecewise"}
+        For approach 2.
+    assignment : {"draw", "groups"}
+    reports : int, default 1
+    focus : mapping of feature name to float, optional
+        Extra weight of features, for a later wave.
+    """
+    if not epsilon > 0:
+        raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
+    if respondents < 1:
+        raise SchemaError(f"respondents is {respondents!r}; expect at least one")
+    if isinstance(reports, bool) or reports < 1:
+        raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
+    each = epsilon / reports
+    gaussian = (
+        [f for f in schema.features if isinstance(f, Numeric)] if numeric == "gaussian" else []
+    )
+    by_cell = [f.name for f in schema.features if f not in gaussian]
+    cells = {name: Cells.of(schema, name, bins) for name in by_cell}
+    if kind not in ("auto", "pairs", "paper"):
+        raise SchemaError(f"plan={kind!r}; write 'auto', 'pairs' or 'paper'")
+    classes = len(schema.classes)
+    sizes = {name: one.size for name, one in cells.items()}
+
+    def costly(size: int) -> float:
+        return question_cost(oracle_of(oracle, size, each, theta))
+
+    bundles = [[name] for name in by_cell]
+    if kind == "auto" and math.isfinite(each) and by_cell:
+        bundles = _bundles(sizes, classes, costly)
+    shares = _shares(bundles, sizes, classes, costly, kind, focus or {})
+    class_share = _class_share(shares, bundles, sizes, classes, costly, kind, respondents)
+    if gaussian:
+        # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
+        class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
+    questions = _cell_questions(bundles, shares, sizes, classes, oracle, each, theta)
+    parts = (len(by_cell), 2 if gaussian else 0)
+    scale = (1 - class_share) / max(sum(parts), 1)
+    weighted = [(q, share * scale * parts[0]) for q, share in questions]
+    for power in (1, 2) if gaussian else ():
+        weighted += [
+            (Question(names, one, 1, power), share * scale)
+            for names, one, share in _mean_questions(gaussian, classes, each, approach, mechanism)
+        ]
+    if class_share > 0:
+        alone = Question((), oracle_of(oracle, classes, each, theta), 1)
+        weighted.insert(0, (alone, class_share))
+    return Plan(
+        schema,
+        each,
+        [
+            Question(q.features, q.mechanism, max(1, round(share * WEIGHTS)), q.power)
+            for q, share in weighted
+        ],
+        {name: one.edges for name, one in cells.items() if one.edges},
+        assignment,
+        reports,
+    )
+
+
+def question_cost(oracle: FrequencyOracle) -> float:
+    """c(D): variance of a margin of the estimated table against that of plain sampling."""
+    if math.isinf(oracle.epsilon):
+        return 1.0
+    share = 1 / oracle.size
+    return (oracle.variance(share) + share * (1 - share)) / (share * (1 - share))
+
+
+def _bundles(sizes: Mapping[str, int], classes: int, costly: Any) -> list[list[str]]:
+    """Grow bundles while asking together is cheaper than asking apart."""
+    waiting = sorted(sizes, key=lambda name: sizes[name])
+    bundles: list[list[str]] = []
+    while waiting:
+        bundle = [waiting.pop(0)]
+        cells = classes * sizes[bundle[0]]
+        while waiting:
+            wider = cells * sizes[waiting[0]]
+            if wider > MOST_CELLS:
+                break
+            now, then = costly(cells), costly(wider)
+            alone = costly(classes * sizes[waiting[0]])
+            if not (then / (len(bundle) + 1) < now / len(bundle) and then < now + alone):
+                break
+            bundle.append(waiting.pop(0))
+            cells = wider
+        bundles.append(bundle)
+    return bundles
+
+
+def _shares(
+    bundles: Sequence[Sequence[str]],
+    sizes: Mapping[str, int],
+    classes: int,
+    costly: Any,
+    kind: Kind,
+    focus: Mapping[str, float],
+) -> list[float]:
+    if kind != "auto":
+        return [1 / len(bundles)] * len(bundles) if bundles else []
+    raw = [
+        math.sqrt(len(b) * costly(_size(b, sizes, classes)))
+        * max(focus.get(name, 1.0) for name in b)
+        for b in bundles
+    ]
+    return [one / sum(raw) for one in raw]
+
+
+def _size(bundle: Sequence[str], sizes: Mapping[str, int], classes: int) -> int:
+    return classes * math.prod(sizes[name] for name in bundle)
+
+
+def _class_share(
+    shares: Sequence[float],
+    bundles: Sequence[Sequence[str]],
+    sizes: Mapping[str, int],
+    classes: int,
+    costly: Any,
+    kind: Kind,
+    respondents: int,
+) -> float:
+    """How many are asked for their class alone: only where the prior would be too uncertain."""
+    if kind == "paper":
+        return 1 / (len(bundles) + 1)
+    if kind == "pairs" or not bundles:
+        return 0.0
+    pairs = zip(shares, bundles, strict=True)
+    have = sum(share / costly(_size(b, sizes, classes)) for share, b in pairs)
+    gain = 1 / costly(classes)
+    need = (1 / classes) * (1 - 1 / classes) / (0.05**2 * respondents)
+    if have >= need or gain <= have:
+        return 0.0
+    return float(min(0.2, (need - have) / (gain - have)))
+
+
+def _cell_questions(
+    bundles: Sequence[Sequence[str]],
+    shares: Sequence[float],
+    sizes: Mapping[str, int],
+    classes: int,
+    oracle: str,
+    epsilon: float,
+    theta: float | None,
+) -> list[tuple[Question, float]]:
+    return [
+        (
+            Question(
+                tuple(bundle), oracle_of(oracle, _size(bundle, sizes, classes), epsilon, theta), 1
+            ),
+            share,
+        )
+        for bundle, share in zip(bundles, shares, strict=True)
+    ]
+
+
+def _mean_questions(
+    features: Sequence[Numeric | Categorical],
+    classes: int,
+    epsilon: float,
+    approach: Approach,
+    mechanism: str,
+) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
+    """(features, mechanism, share) of the questions about means (Yilmaz et al., III-B)."""
+    names = tuple(feature.name for feature in features)
+    whole = len(names) * classes
+    if approach == 1:
+        return [(names, Laplace(epsilon, whole, active=len(names)), 1.0)]
+    if approach == 2:
+        kinds = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
+        if mechanism not in kinds:
+            raise SchemaError(f"mechanism={mechanism!r}; write one of {', '.join(kinds)}")
+        return [(names, kinds[mechanism](epsilon, whole), 1.0)]
+    if approach == 3:
+        share = 1 / len(names)
+        return [((name,), Laplace(epsilon, classes, active=1), share) for name in names]
+    if approach == "hybrid":
+        return [(names, HybridMany(epsilon, whole), 1.0)]
+    raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")
+
+
+def quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:
+    """Cut points of every numeric feature, by the quantiles of a public sample."""
+    cuts: dict[str, int | list[float]] = {}
+    for feature in schema.features:
+        if not isinstance(feature, Numeric):
+            continue
+        wanted = bins if isinstance(bins, int) else bins.get(feature.name, 8)
+        if not isinstance(wanted, int):
+            cuts[feature.name] = list(wanted)
+            continue
+        numbers = numbers_of(feature, sample[feature.name], schema.missing_tokens, schema.outliers)
+        present = numbers[~np.isnan(numbers)]
+        if not present.size:
+            raise SchemaError(f"{feature.name}: the public sample has no values to cut by")
+        points = np.unique(np.quantile(present, np.arange(1, wanted) / wanted))
+        inside = [float(x) for x in points if feature.lower < x < feature.upper]
+        cuts[feature.name] = inside if inside else 1
+    return cuts

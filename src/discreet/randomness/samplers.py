@@ -1,0 +1,301 @@
+"""How uniform bytes become exact draws.
+
+What is released must be drawn *exactly* from the distribution its proof names: a floating-point
+Laplace draw leaks through its low bits (Mironov 2012). So every sampler here, except ``uniform``,
+is exact given uniform bytes: floating point only ever decides what it can decide beyond doubt, and
+the few draws that fall within its error are settled with more random bits in exact arithmetic.
+
+Sampling is not constant-time: how long a draw takes says a little about its value.
+"""
+
+from __future__ import annotations
+
+import abc
+import decimal
+import math
+import operator
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Booleans, Bytes, Floats, Integers, Words
+
+__all__ = ["Number", "Random"]
+
+Number: TypeAlias = int | float | Fraction
+Flags: TypeAlias = Booleans
+
+ONE = 1 << 64  # probabilities are integers over 2^64
+CHUNK = 1 << 15  # draws worked on at a time, so that they stay in the cache
+WIDEST = 1 << 53  # scales beyond it could leave int64; up to it the chance is exp(-2^10)
+
+
+class Random(abc.ABC):
+    """Exact samplers on top of a source of uniform bytes.
+
+    A subclass provides ``raw`` and says whether it is ``simulated``.
+
+    Attributes
+    ----------
+    simulated : bool
+        Whether the bytes can be foreseen, so that nothing drawn from them keeps a promise.
+    margin : float
+        How far floating point is distrusted by ``geometric`` and what builds on it. Any value from
+        2^-43 up gives the same exact distributions; a larger one sends more draws the slow way.
+    """
+
+    simulated: ClassVar[bool]
+    margin: float = 2.0**-42
+
+    @abc.abstractmethod
+    def raw(self, count: int) -> Bytes:
+        """Return ``count`` uniform bytes in an array of the caller's own."""
+
+    def words(self, count: int) -> Words:
+        """Return ``count`` uniform 64-bit words."""
+        return self.raw(8 * _count("count", count)).view(np.uint64)
+
+    def uniform(self, size: int) -> Floats:
+        """Return multiples of 2^-53 in [0, 1), to simulate or choose; never as released noise."""
+        return (self.words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def integers(self, below: int, size: int) -> Integers:
+        """Return integers exactly uniform on 0 .. below - 1, for ``below`` up to 2^63."""
+        below, size = operator.index(below), _count("size", size)
+        if not 1 <= below <= 1 << 63:
+            raise ValueError(f"below is {below}; give an integer from 1 to 2**63")
+        if below <= 1 << 32:  # Lemire 2019: the high half of a product, its low half tells the bias
+            numbers = self.raw(4 * size).view(np.uint32).astype(np.uint64)
+            numbers *= np.uint64(below)
+            refused = numbers.astype(np.uint32) < np.uint32((1 << 32) % below)
+            numbers >>= np.uint64(32)
+        else:
+            numbers = self.words(size) >> np.uint64(64 - (below - 1).bit_length())
+            refused = numbers >= np.uint64(below)
+        values, again = numbers.view(np.int64), np.flatnonzero(refused)
+        if again.size:
+            values[again] = self.integers(below, again.size)
+        return values
+
+    def bernoulli(self, probability: Number, size: int) -> Flags:
+        """Return flags that are True with a probability rounded to the nearest multiple of 2^-64.
+
+        The rounding moves it by at most 2^-65; 0, 1 and every multiple of 2^-64 are exact.
+        """
+        if not 0 <= probability <= 1:
+            raise ValueError(f"probability is {probability}; give a number from 0 to 1")
+        return self.bernoulli_words(round(Fraction(probability) * ONE), size)
+
+    def bernoulli_words(self, threshold: int, size: int) -> Flags:
+        """Return flags that are True with probability exactly ``threshold / 2**64``.
+
+        One byte a draw decides all but 1 in 256; those get the other 56 bits.
+        """
+        threshold, size = _threshold(threshold), _count("size", size)
+        if threshold in (0, ONE):
+            return np.full(size, threshold == ONE)
+        first, rest = threshold >> 56, threshold & ((1 << 56) - 1)
+        flags = np.empty(size, np.bool_)
+        for part in _parts(size, 8 * CHUNK):
+            drawn = self.raw(part.stop - part.start)
+            np.less(drawn, np.uint8(first), out=flags[part])
+            if rest:
+                ties = np.flatnonzero(drawn == np.uint8(first))
+                flags[part][ties] = self.words(ties.size) >> np.uint64(8) < np.uint64(rest)
+        return flags
+
+    def bernoulli_each(self, thresholds: Words) -> Flags:
+        """Return one flag per element ``t``, True with probability exactly ``t / 2**64``.
+
+        Certainty is 2^64 and no uint64: set those flags yourself.
+        """
+        if thresholds.dtype != np.uint64:
+            raise ValueError(f"thresholds are {thresholds.dtype}; give uint64 integers over 2^64")
+        return self.words(thresholds.size).reshape(thresholds.shape) < thresholds
+
+    def bits(self, threshold: int, rows: int, columns: int) -> Bytes:
+        """Return a bit-packed matrix of independent bits, each 1 with ``threshold / 2**64``.
+
+        Its shape is (rows, ceil(columns / 8)), laid out as ``np.packbits(..., bitorder="little")``
+        does, padding bits zero.
+        """
+        rows, columns = _count("rows", rows), _count("columns", columns)
+        width = -(-columns // 8)
+        packed = np.empty(rows * width, np.uint8)
+        for part in _parts(packed.size, CHUNK):
+            flags = self.bernoulli_words(threshold, 8 * (part.stop - part.start))
+            packed[part] = np.packbits(flags, bitorder="little")
+        matrix = packed.reshape(rows, width)
+        if columns % 8:
+            matrix[:, -1] &= np.uint8((1 << columns % 8) - 1)
+        return matrix
+
+    def subsets(self, pool: int, take: int, rows: int) -> Integers:
+        """Return ``rows`` independent uniform subsets of ``take`` of the values 0 .. pool - 1.
+
+        As sets they are exactly uniform; the order within a row carries no promise.
+        """
+        pool, take, rows = _count("pool", pool), _count("take", take), _count("rows", rows)
+        if take > pool:
+            raise ValueError(f"take is {take} of a pool of {pool}; take at most the pool")
+        chosen = np.empty((rows, take), np.int64)
+        draw = self._subsets_floyd if take * take < pool else self._subsets_shuffled
+        for part in _parts(rows, max(1, 32 * CHUNK // max(1, min(pool, take * take)))):
+            chosen[part] = draw(pool, take, part.stop - part.start)
+        return chosen
+
+    def _subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
+        """Floyd's method (Bentley 1987): small subsets of a large pool."""
+        chosen = np.empty((take, rows), np.int64)
+        for i, last in enumerate(range(pool - take, pool)):
+            value = self.integers(last + 1, rows)
+            value[(chosen[:i] == value).any(axis=0)] = last
+            chosen[i] = value
+        return chosen.T
+
+    def _subsets_shuffled(self, pool: int, take: int, rows: int) -> Integers:
+        """Fisher-Yates, stopped after ``take`` steps."""
+        order = np.tile(np.arange(pool), (rows, 1))
+        row = np.arange(rows)
+        for i in range(take):
+            other = self.integers(pool - i, rows) + i
+            order[row, other], order[:, i] = order[:, i], order[row, other]
+        return order[:, :take]
+
+    def geometric(self, scale: Number, size: int) -> Integers:
+        """Return integers X >= 0 with P(X >= k) = exp(-k / scale), exactly.
+
+        Parameters
+        ----------
+        scale : int, float or Fraction
+            From 0 (all zeros) to 2^53; a float is taken as the rational it is. The slow way takes
+            a share of about scale * 2^-41 of the draws, so from 2^40 on most of them.
+        size : int
+            How many.
+
+        Raises
+        ------
+        OverflowError
+            When a draw leaves int64: chance below exp(-1000).
+        """
+        ratio, values = _rational("scale", scale), np.zeros(_count("size", size), np.int64)
+        if ratio:
+            for part in _parts(values.size, CHUNK):
+                words = self.words(part.stop - part.start)
+                values[part] = self._geometric_of(words, ratio)
+        return values
+
+    def _geometric_of(self, words: Words, scale: Fraction) -> Integers:
+        """Return floor(-scale * ln U) for the uniform reals U whose first 64 bits are ``words``.
+
+        For a word of at least 2^44, -ln U < 14 and U is known to 2^-44 of itself; conversion adds
+        2^-53, the logarithm 2^-50 * 14 (4 ulp; numpy's stay within), both products 2^-51 * 14.
+        Together below scale * 2^-43, half the default margin: any further from an integer is sure.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            real = np.log(words * 2.0**-64)
+            real *= -float(scale)
+            floor = np.floor(real)
+            values: Integers = floor.astype(np.int64)
+            real -= floor
+            real -= 0.5
+            np.abs(real, out=real)
+            decided = real < 0.5 - max(1.0, float(scale)) * self.margin
+        decided &= words >= np.uint64(1 << 44)
+        for i in np.flatnonzero(~decided):
+            for low, high in self._minus_log(int(words[i])):
+                if math.floor(low * scale) == math.floor(high * scale):
+                    values[i] = math.floor(low * scale)
+                    break
+        return values
+
+    def _minus_log(self, word: int) -> Iterator[tuple[Fraction, Fraction]]:
+        """Yield ever closer bounds on -ln U for a uniform real U with first 64 bits ``word``."""
+        bits = 64
+        while True:
+            if word:
+                context = decimal.Context(prec=bits // 3 + 20)
+                whole, upper, lower = (
+                    Fraction(context.ln(decimal.Decimal(n))) for n in (1 << bits, word + 1, word)
+                )
+                # each logarithm is below `bits` and rounded correctly to `prec` digits
+                slack = Fraction(2 * bits, 10 ** (context.prec - 1))
+                yield max(whole - upper - slack, Fraction(0)), whole - lower + slack
+            word, bits = word << 64 | int(self.words(1)[0]), bits + 64
+
+    def discrete_laplace(self, scale: Number, size: int) -> Integers:
+        """Return integers x with probability proportional to exp(-|x| / scale), exactly.
+
+        Drawn as the difference of two ``geometric`` draws, whose limits apply.
+        """
+        values = self.geometric(scale, size)
+        values -= self.geometric(scale, size)
+        return values
+
+    def discrete_gaussian(self, variance: Number, size: int) -> Integers:
+        """Return integers x with probability proportional to exp(-x^2 / (2 variance)), exactly.
+
+        ``variance`` is the parameter sigma^2, from 0 (all zeros) to 2^53; a float is taken as the
+        rational it is. Rejection from the discrete Laplace: Canonne, Kamath and Steinke 2020,
+        algorithm 3.
+        """
+        ratio, values = _rational("variance", variance), np.zeros(_count("size", size), np.int64)
+        if not ratio:
+            return values
+        scale, filled = math.isqrt(math.floor(ratio)) + 1, 0
+        while filled < values.size:
+            wanted = values.size - filled
+            drawn = self.discrete_laplace(scale, min(CHUNK, wanted + wanted // 2 + 16))
+            drawn = drawn[self._accepted(self.words(drawn.size), drawn, ratio, scale)][:wanted]
+            values[filled : filled + drawn.size] = drawn
+            filled += drawn.size
+        return values
+
+    def _accepted(self, words: Words, drawn: Integers, variance: Fraction, scale: int) -> Flags:
+        """Say whether U < exp(-gamma), gamma = (|drawn| - variance / scale)^2 / (2 variance).
+
+        Rounding moves gamma by less than 2^-50 (gamma + sqrt(gamma)), as sqrt(variance) < scale,
+        hence exp(-gamma) by less than 2^-49; with its own 4 ulp and U's 2^-53 still below 2^-47.
+        """
+        sigma2 = float(variance)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            gap = np.abs(drawn) - sigma2 / scale
+            gap *= gap
+            gap /= -2 * sigma2
+            gap = np.exp(gap, out=gap) - words * 2.0**-64
+            decided = np.abs(gap) > self.margin
+        flags: Flags = gap > 0
+        for i in np.flatnonzero(~decided):
+            gamma = (abs(int(drawn[i])) - variance / scale) ** 2 / (2 * variance)
+            for low, high in self._minus_log(int(words[i])):
+                if not low <= gamma <= high:
+                    flags[i] = gamma < low
+                    break
+        return flags
+
+
+def _count(name: str, value: int) -> int:
+    count = operator.index(value)
+    if count < 0:
+        raise ValueError(f"{name} is {count}; ask for zero or more")
+    return count
+
+
+def _threshold(value: int) -> int:
+    threshold = operator.index(value)
+    if not 0 <= threshold <= ONE:
+        raise ValueError(f"threshold is {threshold}; give an integer from 0 to 2**64")
+    return threshold
+
+
+def _rational(name: str, value: Number) -> Fraction:
+    if not 0 <= value <= WIDEST:
+        raise ValueError(f"{name} is {value}; give a number from 0 to 2**53")
+    return Fraction(value)
+
+
+def _parts(size: int, step: int) -> Iterator[slice]:
+    for start in range(0, size, step):
+        yield slice(start, min(start + step, size))

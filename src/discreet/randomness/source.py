@@ -1,0 +1,136 @@
+"""Where every random bit comes from.
+
+``CryptoRandom`` is the default everywhere; ``SeededRandom`` repeats itself and is for simulation.
+Both share the exact samplers of :mod:`discreet.randomness.samplers`.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+import weakref
+from typing import ClassVar
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from discreet.arrays import Bytes, Words
+from discreet.randomness.samplers import Number, Random, _count
+
+__all__ = ["CryptoRandom", "Number", "Random", "SeededRandom", "as_random"]
+
+
+class CryptoRandom(Random):
+    """The source for everything that is released: AES-256-CTR keyed by the operating system.
+
+    A key serves ``rekey_after`` bytes and is then dropped. Threads may share one source. A forked
+    process never repeats its parent, and a copied or unpickled source has a key of its own.
+    """
+
+    simulated = False
+    rekey_after: int = 64 << 20
+
+    _zeros: ClassVar[memoryview] = memoryview(bytes(1 << 16))
+    _alive: ClassVar[weakref.WeakSet[CryptoRandom]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget()
+        CryptoRandom._alive.add(self)
+
+    def _forget(self) -> None:
+        """Drop key and buffer, so that the next draw begins with a new key."""
+        self._process = os.getpid()
+        self._cipher: CipherContext | None = None
+        self._left = 0  # bytes this key may still give
+        self._buffer, self._used = np.empty(0, np.uint8), 0
+
+    def __reduce__(self) -> tuple[type[CryptoRandom], tuple[()]]:
+        return type(self), ()
+
+    def raw(self, count: int) -> Bytes:
+        """Return ``count`` uniform bytes; few come from a buffer, many straight from the cipher."""
+        count = _count("count", count)
+        with self._lock:
+            if self._process != os.getpid():  # a fork that Python did not see
+                self._forget()
+            if count > 1 << 12:
+                return self._keystream(count)
+            if self._used + count > self._buffer.size:
+                self._buffer, self._used = self._keystream(1 << 14), 0
+            handed_out = self._buffer[self._used : self._used + count]
+            self._used += count  # first, so that an interrupt can only lose bytes
+            drawn = handed_out.copy()
+            handed_out[:] = 0
+            return drawn
+
+    def _keystream(self, count: int) -> Bytes:
+        stream, filled = np.empty(count, np.uint8), 0
+        while filled < count:
+            if self._cipher is None or self._left == 0:
+                key = algorithms.AES(os.urandom(32))
+                self._cipher = Cipher(key, modes.CTR(bytes(16))).encryptor()
+                self._left = self.rekey_after
+            step = min(count - filled, self._left, len(self._zeros))
+            self._cipher.update_into(self._zeros[:step], stream[filled : filled + step].data)
+            filled, self._left = filled + step, self._left - step
+        return stream
+
+
+def _forget_all() -> None:
+    for source in list(CryptoRandom._alive):
+        source._lock = threading.Lock()  # another thread of the parent may have held the old one
+        source._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+class SeededRandom(Random):
+    """A source that repeats itself, for simulation only: NumPy's PCG64.
+
+    Parameters
+    ----------
+    seed : int
+        Zero or more; equal seeds give equal draws.
+    """
+
+    simulated = True
+
+    def __init__(self, seed: int) -> None:
+        if seed < 0:
+            raise ValueError(f"seed is {seed}; give an integer of zero or more")
+        self._generator = np.random.PCG64(operator.index(seed))
+
+    def raw(self, count: int) -> Bytes:
+        """Return ``count`` bytes, from whole words."""
+        count = _count("count", count)
+        drawn: Words = self._generator.random_raw(-(-count // 8))
+        return drawn.view(np.uint8)[:count]
+
+
+def as_random(
+    random_state: int | np.random.Generator | np.random.RandomState | Random | None = None,
+) -> Random:
+    """Return the source that ``random_state`` stands for.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy Generator or RandomState, or Random
+        None is the cryptographic source. An integer is a seed; a NumPy generator gives one, and
+        moves on. Both are for simulation and end every promise. A ``Random`` is itself.
+    """
+    if isinstance(random_state, Random):
+        return random_state
+    if random_state is None:
+        return CryptoRandom()
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return SeededRandom(int.from_bytes(random_state.bytes(16), "little"))
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return SeededRandom(int(random_state))
+    raise TypeError(
+        f"random_state is {random_state!r}; give None for cryptographic randomness, or, to "
+        "simulate, an integer seed, a numpy Generator or a discreet Random"
+    )

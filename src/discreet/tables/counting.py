@@ -1,0 +1,264 @@
+"""Rows from anywhere, counted where they lie.
+
+Arrays are counted with numpy (:mod:`discreet.tables.in_memory`). Everything else is an ibis table
+(:mod:`discreet.tables.engines`) and goes through the few queries below, the same on DuckDB,
+PostgreSQL, Spark and whatever else ibis speaks to, with identical integers on each:
+
+1. ``GROUP BY class``: totals, the checks of all numbers, and sums on the public grid;
+2. sums about the class means, when floats are asked for;
+3. ``GROUP BY class, a, b`` over pairs of features, rolled up here through the schema's own cells;
+4. ``GROUP BY class, k`` for each numeric feature whose order statistics are asked for.
+
+No query can return more rows than a valid table has groups, plus one: a column full of junk ends
+in the error about its first unknown value, not in exhausted memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Array, Integers
+from discreet.encoding import Bins, Cells, Grid, class_codes, columns_of
+from discreet.errors import SchemaError
+from discreet.schema import Categorical, Numeric, Schema
+from discreet.statistics import Moments, Order, Statistics, Table
+from discreet.tables.engines import fetched, kind_of, open_table, parsed, reading
+from discreet.tables.queries import Rows, check_numbers
+
+__all__ = ["count", "open_table"]
+
+Progress = Callable[[int, int], None]
+
+LARGEST_PAIR = 10_000
+"""Two features are counted in one query while they have at most this many cells together."""
+
+
+def count(
+    source: Any,
+    schema: Schema,
+    y: Any = None,
+    *,
+    bins: Bins | None = None,
+    moments: Literal["float", "grid"] | None = "float",
+    order: bool = False,
+    weights: Any = None,
+    progress: Progress | None = None,
+) -> Statistics:
+    """Exact sufficient statistics of a table. They promise nothing: guard them like the table.
+
+    Parameters
+    ----------
+    source : array, data frame, Arrow table, ibis table, Spark data frame, path, glob or URL
+        See :func:`open_table`. Columns are found by name, those of an array by position.
+    schema : Schema
+        Every value is held against it.
+    y : array, optional
+        The classes, where the source does not hold them itself.
+    bins : int or mapping, optional
+        Also count numeric features by bin.
+    moments : {"float", "grid", None}
+        Sums of numeric features: accurate floats, exact integers on the public grid, or none.
+    order : bool, default False
+        Also keep per-class order statistics on the grid.
+    weights : array or str, optional
+        How much each row counts: an array beside arrays, else the name of a column.
+    progress : callable, optional
+        Called as ``progress(done, total)`` after every query.
+
+    Returns
+    -------
+    Statistics
+    """
+    kind = kind_of(source)
+    if kind == "arrays" or (y is not None and kind == "frame"):
+        return _count_arrays(source, schema, y, weights, bins=bins, moments=moments, order=order)
+    if y is not None:
+        raise SchemaError(f"the classes are read from the column {schema.target}; leave y out")
+    if not (weights is None or isinstance(weights, str)):
+        raise SchemaError("the weights of a table are one of its columns; give its name")
+    if weights is not None and moments == "grid":
+        raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
+    wanted = [*schema.names, schema.target, *([weights] if weights else [])]
+    with reading(source) if kind in ("csv", "parquet") else nullcontext():
+        table = open_table(_narrow(source, wanted) if kind == "frame" else source)
+        columns_of(dict.fromkeys(table.columns), wanted)
+        if kind == "csv":
+            table = parsed(table, wanted)
+        rows = Rows(table, schema, weights, bins)
+        return _Counting(rows, moments, order, progress).run()
+
+
+def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any) -> Statistics:
+    from discreet.tables.in_memory import count_arrays
+
+    if isinstance(weights, str):
+        raise SchemaError("the weights of an array are an array with one number a row")
+    if y is not None:
+        columns, codes = columns_of(source, schema.names), class_codes(schema, y)
+    elif isinstance(source, np.ndarray):
+        raise SchemaError("an array does not hold the classes; give them as y")
+    else:
+        columns = columns_of(source, [*schema.names, schema.target])
+        codes = class_codes(schema, columns[schema.target])
+    for name in schema.names:
+        if len(columns[name]) != len(codes):
+            raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(codes)}")
+    return count_arrays(schema, columns, codes, weights=weights, **how)
+
+
+def _narrow(frame: Any, wanted: list[str]) -> Any:
+    """Only the columns that are needed, so that no others are copied."""
+    if not hasattr(frame, "iloc"):
+        return frame
+    names = [str(name) for name in frame.columns]
+    columns_of(dict.fromkeys(names), wanted)
+    return frame.iloc[:, [names.index(name) for name in dict.fromkeys(wanted)]]
+
+
+def pairs(sizes: dict[str, int], largest: int = LARGEST_PAIR) -> list[tuple[str, ...]]:
+    """Which features to count together: the largest with the smallest, while that stays small."""
+    waiting = sorted(sizes, key=lambda name: sizes[name])
+    groups: list[tuple[str, ...]] = []
+    while waiting:
+        big = waiting.pop()
+        if waiting and sizes[big] * sizes[waiting[0]] <= largest:
+            groups.append((waiting.pop(0), big))
+        else:
+            groups.append((big,))
+    return groups
+
+
+class _Counting:
+    """The queries of one table, and what they add up to."""
+
+    def __init__(
+        self, rows: Rows, moments: str | None, order: bool, progress: Progress | None
+    ) -> None:
+        self.rows, self.schema, self.moments = rows, rows.schema, moments
+        self.classes = len(self.schema.classes)
+        self.target = Categorical(self.schema.target, self.schema.classes, optional=False)
+        self.numeric = [f for f in self.schema.features if isinstance(f, Numeric)]
+        self.ordered = self.numeric if order else []
+        self.groups = pairs({name: cells.size for name, cells in rows.cells.items()})
+        floats = bool(moments == "float" and self.numeric)
+        self.total = 1 + floats + len(self.groups) + len(self.ordered)
+        self.done, self.progress = 0, progress
+
+    def run(self) -> Statistics:
+        tables: dict[str, Table] = {}
+        orders: dict[str, Order] = {}
+        totals, sums = self._by_class()
+        for group in self.groups:
+            tables.update(self._tables(group))
+        for feature in self.ordered:
+            orders[feature.name] = self._order(feature)
+        by_name = {name: tables[name] for name in self.rows.cells}
+        return Statistics(self.schema, totals, tables=by_name, moments=sums, orders=orders)
+
+    def _fetch(self, query: Any, most: int) -> tuple[Integers, Any]:
+        """Run a query whose first column is the class; give class indices and all columns."""
+        result = fetched(query.limit((self.classes + 4) * most + 1))
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+        cells = Cells(self.target, (), self.schema.missing_tokens)
+
+        def index(value: Any) -> int:
+            found = cells._lookup(value)
+            if found is None:  # class_codes has the words for it
+                class_codes(self.schema, np.array([value], dtype=object))
+            return -1 if found is None else found
+
+        return _indices(result.column("y"), index), result
+
+    def _by_class(self) -> tuple[Array, dict[str, Moments]]:
+        """Totals and moments, from one query or, for floats, two."""
+        where, result = self._fetch(self.rows.by_class(self.moments), 1)
+        check_numbers(self.schema, self.rows, result)
+        totals = self._spread(where, result, "n")
+        if self.moments is None or not self.numeric:
+            return totals, {}
+        names = [feature.name for feature in self.numeric]
+        weighted = self.rows.weights is not None
+        counts = self._each(where, result, "n" if weighted else "p")
+        missing = self._each(where, result, "m") if weighted else totals - counts
+        sums = self._each(where, result, "s")
+        if self.moments == "grid":
+            grids = [Grid.of(feature) for feature in self.numeric]
+            origins = np.array([np.full(self.classes, grid.lower) for grid in grids])
+            steps = [grid.step for grid in grids]
+        else:
+            counts, missing = counts.astype(np.float64), missing.astype(np.float64)
+            origins = np.divide(sums, counts, out=np.zeros_like(counts), where=counts > 0)
+            steps = [1.0] * len(names)
+            keys = dict(zip(result.column("y").to_pylist(), where.tolist(), strict=True))
+            about = self.rows.about(keys, dict(zip(names, origins, strict=True)))
+            where, result = self._fetch(about, 1)
+            sums = self._each(where, result, "s")
+        squares = self._each(where, result, "q")
+        return totals, {
+            feature.name: Moments(
+                feature, counts[j], sums[j], squares[j], missing[j], origins[j], steps[j]
+            )
+            for j, feature in enumerate(self.numeric)
+        }
+
+    def _each(self, where: Array, result: Any, letter: str) -> Array:
+        """One number a numeric feature and class."""
+        kind = np.float64 if self.moments == "float" and letter in "sq" else None
+        return np.array(
+            [self._spread(where, result, f"{letter}{j}", kind) for j in range(len(self.numeric))]
+        )
+
+    def _spread(self, where: Array, result: Any, name: str, kind: Any = None) -> Array:
+        """One number a class, zero for classes without rows."""
+        kind = kind or (np.int64 if self.rows.weights is None else np.float64)
+        out = np.zeros(self.classes, dtype=kind)
+        np.add.at(out, where, _column(result, name, kind))
+        return out
+
+    def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
+        kind = np.int64 if self.rows.weights is None else np.float64
+        most = prod(self.rows.spellings(name) for name in group)
+        where, result = self._fetch(self.rows.by_cells(group), most)
+        numbers = _column(result, "n", kind)
+        for position, name in enumerate(group):
+            cells = self.rows.cells[name]
+            cell = _indices(result.column(f"a{position}"), self.rows.index(name))
+            counts = np.zeros((self.classes, cells.size), dtype=kind)
+            np.add.at(counts, (where, cell), numbers)
+            yield name, Table(cells, counts)
+
+    def _order(self, feature: Numeric) -> Order:
+        grid = Grid.of(feature)
+        where, result = self._fetch(self.rows.by_level(feature.name), grid.levels + 2)
+        levels, position = np.unique(_column(result, "k", np.int64), return_inverse=True)
+        counts = np.zeros((self.classes, len(levels)), dtype=np.int64)
+        np.add.at(counts, (where, position), _column(result, "n", np.int64))
+        return Order(feature, grid, levels, counts)
+
+
+def _column(result: Any, name: str, kind: Any) -> Array:
+    """A column of a result, exactly: drivers give integers as int64, Decimal or hugeint."""
+    values: Iterable[Any] = result.column(name).to_pylist()
+    cast = int if kind is np.int64 else float
+    return np.array([cast(value or 0) for value in values], dtype=kind)
+
+
+def _indices(column: Any, index: Callable[[Any], int]) -> Integers:
+    """Look every distinct key up once."""
+    import pyarrow as pa
+
+    encoded = column.combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = pa.concat_arrays(encoded.chunks)
+    if pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_decode()
+    encoded = encoded.dictionary_encode(null_encoding="encode")
+    found = np.array([index(value) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
+    return found[encoded.indices.to_numpy(zero_copy_only=False)] if len(encoded) else found

@@ -1,0 +1,286 @@
+"""Where rows come from: files, data frames and databases, all opened as an ibis table.
+
+Files and data frames are read by an embedded DuckDB with bounded memory. CSV is read as text,
+so that "05" stays "05" and no sniffing decides what a row is; the schema says what is a number.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from discreet.encoding import is_missing
+from discreet.errors import FormatError, MissingDependencyError, SchemaError
+from discreet.schema import text_of
+from discreet.tables.spark import java_home, spark_session, spark_table
+
+__all__ = [
+    "Kind",
+    "arrow_batches",
+    "fetched",
+    "java_home",
+    "kind_of",
+    "open_table",
+    "parsed",
+    "reading",
+    "spark_session",
+]
+
+Kind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
+
+MEMORY_LIMIT = "300MB"
+"""What DuckDB may hold before it spills to a private temporary folder."""
+
+_OPENED: weakref.WeakSet[Any] = weakref.WeakSet()
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
+
+
+def kind_of(source: Any) -> Kind:
+    """What a source is; a file is looked up, not opened."""
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and "://" not in source):
+        path = os.fspath(source)
+        return "url" if path.startswith("spark:") else _file_kind(path, _files(path)[0])
+    if isinstance(source, str):
+        return "url"
+    library = type(source).__module__.split(".")[0]
+    if library == "pyspark":
+        return "spark"
+    return "ibis" if library == "ibis" else "arrays" if _in_memory(source, library) else "frame"
+
+
+def _in_memory(source: Any, library: str) -> bool:
+    if library in ("pandas", "polars", "pyarrow"):
+        return False
+    if library == "numpy" or isinstance(source, (list, tuple, Mapping)):
+        return True
+    raise SchemaError(
+        f"rows cannot be read from a {type(source).__name__}; give an array, a data frame, an "
+        "Arrow or ibis table, or the path of a CSV or Parquet file"
+    )
+
+
+def _files(path: str) -> list[str]:
+    """The files of a path or glob, in order."""
+    if os.path.isdir(path):
+        raise FormatError(f"{path}: is a folder; write which files you mean: {path}/*.parquet")
+    if os.path.isfile(path):
+        return [path]
+    found = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+    if not found:
+        some = "no file matches this pattern" if glob.has_magic(path) else "there is no such file"
+        raise FormatError(f"{path}: {some}")
+    return found
+
+
+def _file_kind(path: str, first: str) -> Literal["csv", "parquet"]:
+    bare = path.lower().removesuffix(".gz")
+    if bare.endswith(PARQUET_SUFFIXES):
+        return "parquet"
+    if bare.endswith(CSV_SUFFIXES):
+        return "csv"
+    with reading(first), open(first, "rb") as file:
+        if file.read(4) == b"PAR1":
+            return "parquet"
+    raise FormatError(f"{path}: its name must end in .csv, .tsv, .csv.gz or .parquet")
+
+
+@contextmanager
+def reading(source: Any) -> Iterator[None]:
+    """One sentence instead of an engine's traceback where a file cannot be read."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        said = (str(error) or type(error).__name__).splitlines()
+        kept = [line.strip() for line in said if line.strip() and "Original Line" not in line]
+        reason = " ".join(kept[:2]).split("LINE 1:")[0].strip()
+        raise FormatError(f"{source}: cannot be read: {reason}") from None
+
+
+def open_table(source: Any, *, table: str | None = None, typed: bool = False) -> Any:
+    """Open rows as an ibis table.
+
+    Parameters
+    ----------
+    source : path or glob, data frame, Arrow table, Spark data frame, ibis table or URL
+        CSV (also gzipped) and Parquet files; ``"postgres://user@host/database"``,
+        ``"duckdb://file"`` and whatever else ibis connects to; ``"spark:path"`` for a file that
+        Spark shall read.
+    table : str, optional
+        The table's name, for a database URL; ``"…#name"`` at the end of the URL says the same.
+    typed : bool, default False
+        Let DuckDB guess the types of CSV columns instead of leaving them as text.
+    """
+    kind = kind_of(source)
+    if kind == "ibis":
+        return source
+    if kind == "arrays":
+        raise SchemaError("arrays are counted in memory; only tables with names can be opened")
+    if kind == "url":
+        return _connected(source, table)
+    if kind == "spark":
+        return spark_table(source)
+    engine = _duckdb()
+    if kind == "frame":
+        engine.con.register("rows", _arrow(source))
+        return engine.table("rows")
+    path = os.fspath(source)
+    files = _files(path)
+    names = [glob.escape(file) for file in files]
+    with reading(source):
+        if kind == "parquet":
+            return engine.read_parquet(names)
+        return engine.read_csv(names, **_csv_options(files, typed))
+
+
+def fetched(query: Any) -> Any:
+    """The result of a query as an Arrow table."""
+    engine = query.get_backend()
+    if engine in _OPENED:  # ibis would import pandas, a third of a second, to give the same
+        return engine.con.sql(engine.compile(query)).to_arrow_table()
+    return query.to_pyarrow()
+
+
+def parsed(table: Any, names: Iterable[str]) -> Any:
+    """Some columns of a CSV file, parsed once and for all queries to come."""
+    engine = table.get_backend()
+    kept = engine.compile(table.select(*dict.fromkeys(names)))
+    # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
+    engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
+    return engine.table("parsed_rows")
+
+
+def arrow_batches(table: Any, rows: int) -> Any:
+    """The rows of an ibis table as Arrow batches of at most so many rows."""
+    engine = table.get_backend()
+    if engine.name != "duckdb":
+        return engine.to_pyarrow_batches(table, chunk_size=rows)
+    # not through ibis, whose release 12 calls what DuckDB 2 has renamed
+    relation = engine.con.sql(engine.compile(table))
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(rows)
+    return relation.fetch_record_batch(rows)
+
+
+def _duckdb() -> Any:
+    import ibis
+
+    spill = tempfile.mkdtemp(prefix="discreet-")  # readable by this user alone
+    engine = ibis.duckdb.connect(
+        memory_limit=MEMORY_LIMIT, preserve_insertion_order=False, temp_directory=spill
+    )
+    _OPENED.add(engine)
+    weakref.finalize(engine, shutil.rmtree, spill, ignore_errors=True)
+    return engine
+
+
+def _csv_options(files: list[str], typed: bool) -> dict[str, Any]:
+    """Everything said explicitly: DuckDB's sniffer would take a row that starts with # away."""
+    header, delimiter = _header(files[0])
+    for file in files[1:]:
+        if _header(file) != (header, delimiter):
+            raise FormatError(f"{file}: its columns are not those of {files[0]}")
+    common = {"delim": delimiter, "quote": '"', "escape": '"', "header": True, "comment": ""}
+    if typed:
+        return {**common, "sample_size": -1}
+    return {**common, "auto_detect": False, "columns": dict.fromkeys(header, "VARCHAR")}
+
+
+def _header(file: str) -> tuple[list[str], str]:
+    opened = gzip.open if file.lower().endswith(".gz") else open
+    with opened(file, "rb") as lines:
+        first = lines.readline(1 << 20).decode("utf-8-sig")
+    if not first.strip():
+        raise FormatError(f"{file}: is empty; a CSV file starts with the names of its columns")
+    delimiter = max((",", ";", "\t", "|"), key=first.count)
+    names = next(csv.reader([first], delimiter=delimiter))
+    folded = [name.lower() for name in names]
+    for name in names:
+        if not name.strip() or folded.count(name.lower()) > 1:
+            raise FormatError(
+                f"{file}: the first line must name every column once, {name!r} does not"
+            )
+    return names, delimiter
+
+
+def _arrow(frame: Any) -> Any:
+    """A data frame as an Arrow table; columns that mix types become text."""
+    import pyarrow as pa
+
+    library = type(frame).__module__.split(".")[0]
+    if library == "polars":
+        return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    if library == "pyarrow":
+        return pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
+    return pa.table(
+        [_arrow_column(frame.iloc[:, index]) for index in range(frame.shape[1])],
+        names=[str(name) for name in frame.columns],
+    )
+
+
+def _arrow_column(series: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        column = pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = [None if is_missing(value) else text_of(value) for value in series]
+        column = pa.array(texts, type=pa.string())
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _connected(url: str, table: str | None) -> Any:
+    import ibis
+
+    if url.startswith("spark:"):
+        return _spark_file(url.removeprefix("spark:"))
+    address, _, fragment = url.partition("#")
+    scheme = urlsplit(address).scheme
+    name = table or fragment
+    if not name:
+        raise SchemaError(f"{scheme}: which table? write table='name', or {scheme}://…#name")
+    try:
+        engine = ibis.connect(address)
+    except ImportError as error:
+        package, extra = EXTRAS.get(scheme, (error.name or scheme, "postgres"))
+        raise MissingDependencyError(package, extra) from None
+    except Exception as error:  # every driver has errors of its own
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FormatError(f"{scheme}: the database cannot be reached: {reason}") from None
+    try:
+        return engine.table(name)
+    except ibis.common.exceptions.TableNotFound:
+        some = ", ".join(sorted(_tables(engine))[:20]) or "none"
+        raise SchemaError(f"{scheme}: there is no table {name!r}; there are: {some}") from None
+
+
+def _tables(engine: Any) -> list[str]:
+    if engine.name != "duckdb":
+        return list(engine.list_tables())
+    return [name for (name,) in engine.con.execute("SHOW TABLES").fetchall()]
+
+
+def _spark_file(path: str) -> Any:
+    matches = glob.glob(path)
+    if not matches and "://" not in path:
+        raise FormatError(f"{path}: there is no such file")
+    reader = spark_session().read
+    if not path.lower().removesuffix(".gz").endswith(CSV_SUFFIXES):
+        return spark_table(reader.parquet(path))
+    delimiter = _header(matches[0])[1] if matches else ","
+    return spark_table(
+        reader.csv(path, header=True, sep=delimiter, quote='"', escape='"', multiLine=True)
+    )

@@ -1,0 +1,203 @@
+"""The one set of queries that counts a table by its schema, as ibis expressions for any engine.
+
+Every query has the class ``y`` as its first column. Numeric features are numbered in the order of
+the schema: ``x0`` … are their values, ``v0`` … what is summed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
+from discreet.errors import SchemaError
+from discreet.schema import Numeric, Schema
+from discreet.tables.columns import Numbers, bin_of, exact, folded, key, not_whole
+
+__all__ = ["Rows", "check_numbers"]
+
+
+class Rows:
+    """A table, its schema, and the queries that count one by the other.
+
+    Parameters
+    ----------
+    table : ibis.Table
+    schema : Schema
+    weights : str or None
+        Name of the column of weights.
+    bins : int, mapping or None
+        How numeric features are cut, if they are.
+    """
+
+    def __init__(self, table: Any, schema: Schema, weights: str | None, bins: Bins | None) -> None:
+        self.table, self.schema, self.weights = table, schema, weights
+        self.numeric = [f for f in schema.features if isinstance(f, Numeric)]
+        self.cells = {
+            feature.name: Cells.of(schema, feature.name, 8 if bins is None else bins)
+            for feature in schema.features
+            if bins is not None or not isinstance(feature, Numeric)
+        }
+        self.numbers = Numbers(table, schema.missing_tokens)
+
+    def spellings(self, name: str) -> int:
+        """At most so many different raw values of a feature are valid."""
+        return self.cells[name].size + len(self.schema.missing_tokens) + 4
+
+    def index(self, name: str) -> Callable[[Any], int]:
+        """From what a query groups by to the cell."""
+        cells = self.cells[name]
+        if isinstance(cells.feature, Numeric):
+            missing = -1 if cells.missing is None else cells.missing
+            return lambda code: missing if code is None else int(code)
+        return cells.index
+
+    def by_class(self, moments: str | None) -> Any:
+        """Totals, extremes and sums of all numeric features, by class."""
+        rows = self._numbers(self.numeric)
+        if moments is not None:
+            rows = rows.mutate(**self._clipped(rows, self.numeric, moments == "grid"))
+        found: dict[str, Any] = {"n": self._sum(rows), "rows": rows.count()}
+        if self.weights is not None:
+            found |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
+        for j, feature in enumerate(self.numeric):
+            x = rows[f"x{j}"]
+            found |= {f"p{j}": x.count(), f"lo{j}": x.min(), f"hi{j}": x.max()}
+            if f"t{j}" in rows.columns:
+                found[f"t{j}"] = rows[f"t{j}"].max()
+            if feature.integer:
+                found[f"o{j}"] = not_whole(x).max()
+            if moments is None:
+                continue
+            v = rows[f"v{j}"]
+            if self.weights is not None:
+                found[f"n{j}"] = x.isnull().ifelse(0.0, rows.w).sum()
+                found[f"m{j}"] = x.isnull().ifelse(rows.w, 0.0).sum()
+            found[f"s{j}"] = self._sum(rows, v)
+            if moments == "grid":
+                found[f"q{j}"] = self._sum(rows, v * v)
+        return rows.group_by("y").agg(**found)
+
+    def about(self, classes: Mapping[Any, int], origins: Mapping[str, Any]) -> Any:
+        """Sums and sums of squares about the class means, by class."""
+        import ibis
+
+        rows = self._numbers(self.numeric)
+        rows = rows.mutate(**self._clipped(rows, self.numeric, False))
+        centred = {}
+        for j, feature in enumerate(self.numeric):
+            origin = origins[feature.name]
+            branches = [
+                (rows.y == (exact(raw) if isinstance(raw, float) else raw), exact(origin[index]))
+                for raw, index in classes.items()
+            ]
+            centre = ibis.cases(*branches) if branches else exact(0.0)
+            centred[f"v{j}"] = rows[f"v{j}"] - centre
+        rows = rows.mutate(**centred)
+        found: dict[str, Any] = {}
+        for j in range(len(self.numeric)):
+            v = rows[f"v{j}"]
+            found |= {f"s{j}": self._sum(rows, v), f"q{j}": self._sum(rows, v * v)}
+        return rows.group_by("y").agg(**found)
+
+    def by_cells(self, names: Sequence[str]) -> Any:
+        """How many rows of each class have each combination of the raw values of features."""
+        numeric = [feature for feature in self.numeric if feature.name in names]
+        raw = {}
+        for position, name in enumerate(names):
+            if name not in [feature.name for feature in numeric]:
+                column = key(self.table[name])
+                cells = self.cells[name]
+                raw[f"a{position}"] = column if cells.other is None else folded(column, cells)
+        rows = self._numbers(numeric, raw)
+        if numeric:
+            rows = rows.mutate(**self._clipped(rows, numeric, False))
+            codes = {}
+            for j, feature in enumerate(numeric):
+                inner = self.cells[feature.name].edges[1:-1]
+                codes[f"a{names.index(feature.name)}"] = bin_of(rows[f"v{j}"], inner)
+            rows = rows.mutate(**codes)
+        keys = [f"a{position}" for position in range(len(names))]
+        return rows.group_by("y", *keys).agg(n=self._sum(rows))
+
+    def by_level(self, name: str) -> Any:
+        """How many rows of each class have each grid index of a numeric feature."""
+        numeric = [feature for feature in self.numeric if feature.name == name]
+        rows = self._numbers(numeric)
+        rows = rows.mutate(**self._clipped(rows, numeric, True))
+        rows = rows.filter(rows.v0.notnull()).select("y", k="v0")
+        return rows.group_by("y", "k").agg(n=rows.count())
+
+    def _sum(self, rows: Any, what: Any = None) -> Any:
+        """Sum over rows, each as often as it weighs: of numbers, or of ones."""
+        import ibis
+
+        if self.weights is None:
+            if what is None:
+                return rows.count()
+            total = what.sum()
+        elif what is None:
+            total = rows.w.sum()
+        else:
+            total = (what * rows.w).sum()
+        return ibis.coalesce(total, 0)
+
+    def _numbers(self, numeric: Sequence[Numeric], raw: Mapping[str, Any] | None = None) -> Any:
+        """The class y, the weight w, numbers x0 … with NULL for missing, text that is no number."""
+        columns = {"y": key(self.table[self.schema.target]), **(raw or {})}
+        if self.weights is not None:
+            columns["w"] = self.numbers.of(self.weights)[0]
+        for j, feature in enumerate(numeric):
+            columns[f"x{j}"], wrong = self.numbers.of(feature.name)
+            if wrong is not None:
+                columns[f"t{j}"] = wrong
+        return self.table.select(**columns)
+
+    def _clipped(self, rows: Any, numeric: Sequence[Numeric], grid: bool) -> dict[str, Any]:
+        """Numbers v0 … inside their bounds, or their indices on the public grid."""
+        import ibis
+
+        found = {}
+        for j, feature in enumerate(numeric):
+            v = rows[f"x{j}"]
+            upper, lower = exact(feature.upper), exact(feature.lower)
+            outside = [(v > upper, upper)] if math.isfinite(feature.upper) else []
+            outside += [(v < lower, lower)] if math.isfinite(feature.lower) else []
+            v = ibis.cases(*outside, else_=v) if outside else v
+            if grid:
+                public = Grid.of(feature)
+                v = (v - exact(public.lower)) / exact(public.step) + exact(0.5)
+                v = v.floor().cast("int64")
+            found[f"v{j}"] = v
+        return found
+
+
+def check_numbers(schema: Schema, rows: Rows, result: Any) -> None:
+    """Hold the extremes of every numeric column against the schema, as if they were the column."""
+
+    def some(name: str) -> list[Any]:
+        values = result.column(name).to_pylist() if name in result.column_names else []
+        return [value for value in values if value is not None]
+
+    if rows.weights is not None and (
+        sum(some("wn")) < sum(some("rows"))
+        or min(some("wlo"), default=0.0) < 0
+        or math.isinf(max(some("whi"), default=0.0))
+    ):
+        raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
+    for j, feature in enumerate(rows.numeric):
+        if wrong := some(f"t{j}"):
+            raise SchemaError(
+                f"{feature.name}: {wrong[0]!r} is not a number; if it means missing, list it in "
+                "missing_tokens"
+            )
+        extremes = [*some(f"lo{j}"), *some(f"hi{j}"), *some(f"o{j}")]
+        if sum(some(f"p{j}")) < sum(some("rows")):
+            extremes.append(math.nan)
+        found = np.array(extremes, dtype=np.float64)
+        if not feature.bounded:
+            refuse_infinity(found[:, None], [feature.name])
+        numbers_of(feature, found, (), schema.outliers)
