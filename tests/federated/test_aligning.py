@@ -28,8 +28,8 @@ from rings import OWNERS, invitation
 from rounds import PARTIES, table, vector_of, vertical_manifest, vertical_round
 from test_collector import Served
 
+from discreet.cli import main
 from discreet.cli.federated import align as federated_align
-from discreet.cli.federated import main
 from discreet.errors import SchemaError
 from discreet.federated.aligning import align, finish
 from discreet.federated.alignment import Owner
