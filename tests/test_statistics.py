@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from discreet import (
     SchemaError,
     Statistics,
 )
-from discreet.statistics import Table
+from discreet.statistics import Table, precision_weighted
 from discreet.tables.in_memory import count_arrays
 
 
@@ -173,3 +175,44 @@ def test_no_rows_are_all_zeros():
     )
     assert empty.totals.sum() == 0
     assert empty.tables["colour"].counts.shape == (2, 4)
+
+
+def test_the_precision_weighted_mean_has_the_smallest_variance():
+    rng = np.random.default_rng(0)
+    deviations = np.array([0.5, 1.0, 4.0])
+    draws = 1e6 + rng.normal(0, 1, (3, 20_000)) * deviations[:, None]
+    mean, variance = precision_weighted(list(draws), list(deviations**2))
+    assert np.var(mean) == pytest.approx(variance[0], rel=0.05)
+    for weights in ([1 / 3] * 3, [1, 0, 0], [0.5, 0.5, 0]):
+        assert variance[0] < np.dot(np.square(weights), deviations**2)
+
+
+def test_exact_estimates_outweigh_noisy_ones_and_unknown_ones_do_not_count():
+    exact, noisy, unknown = [5.0, 5.0], [9.0, 1.0], [1e9, -1e9]
+    mean, variance = precision_weighted([noisy, exact], [4.0, 0.0])
+    assert mean.tolist() == exact
+    assert variance.tolist() == [0, 0]
+    mean, variance = precision_weighted([noisy, unknown], [4.0, math.inf])
+    assert mean.tolist() == noisy
+    assert variance.tolist() == [4, 4]
+    mean, variance = precision_weighted([noisy, exact], [math.inf, math.inf])
+    assert mean.tolist() == [7, 3]
+    assert np.isinf(variance).all()
+
+
+def test_one_weight_an_estimate_keeps_sums_and_one_a_number_follows_each_variance():
+    estimates = np.array([[[1.0, 2.0], [3.0, 4.0]], [[4.0, 3.0], [2.0, 1.0]]])
+    variances = np.array([[[1.0, 9.0], [1.0, 9.0]], [[2.0, 2.0], [2.0, 2.0]]])
+    mean, noise = precision_weighted(list(estimates), list(variances))
+    assert mean.sum() == pytest.approx(10)  # as in both estimates
+    weight = 2 / 7
+    np.testing.assert_allclose(noise, weight**2 * variances[0] + (1 - weight) ** 2 * variances[1])
+    mean, noise = precision_weighted(list(estimates), list(variances), elementwise=True)
+    assert mean[0].tolist() == pytest.approx([(2 * 1 + 4) / 3, (2 * 2 + 9 * 3) / 11])
+    np.testing.assert_allclose(noise, 1 / (1 / variances).sum(axis=0))
+
+
+@pytest.mark.parametrize("variances", [[1.0], [1.0, -1.0], [1.0, math.nan]])
+def test_invalid_variances_are_refused(variances):
+    with pytest.raises(EstimationError):
+        precision_weighted([[1.0], [2.0]], variances)

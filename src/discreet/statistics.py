@@ -7,9 +7,10 @@ average. Nothing here is cleaned up: that is the estimation's work, and the user
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -21,13 +22,59 @@ from discreet.errors import EstimationError, FormatError
 from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
-__all__ = ["Moments", "Order", "Statistics", "Table"]
+__all__ = ["Moments", "Order", "Statistics", "Table", "precision_weighted"]
 
 VERSION = 1
 
 
 def _zeros_like(array: Array) -> Array:
     return np.zeros(array.shape)
+
+
+def precision_weighted(
+    estimates: Sequence[Any], variances: Sequence[Any], *, elementwise: bool = False
+) -> tuple[Floats, Floats]:
+    """The mean of independent estimates of the same numbers, weighted by their precision.
+
+    Weights are proportional to 1 / variance, which gives the mean of smallest variance. An exact
+    estimate (variance 0) is taken as it is, an unknown one (infinite variance) is left out, unless
+    all are unknown.
+
+    Parameters
+    ----------
+    estimates : sequence of arrays of one shape
+    variances : sequence of arrays or numbers, one for each estimate
+    elementwise : bool, default False
+        Whether every number has weights of its own. Otherwise an estimate has one weight, by its
+        mean variance, so that sums that hold in every estimate hold in the mean.
+
+    Returns
+    -------
+    mean : array
+    variance : array of the same shape
+
+    Examples
+    --------
+    >>> mean, variance = precision_weighted([[10.0, 20.0], [16.0, 26.0]], [1.0, 2.0])
+    >>> mean.tolist(), variance.round(3).tolist()
+    ([12.0, 22.0], [0.667, 0.667])
+    """
+    if not len(estimates) or len(estimates) != len(variances):
+        raise EstimationError(f"{len(estimates)} estimates with {len(variances)} variances")
+    values = np.array(estimates, dtype=np.float64)
+    spread = np.array([np.broadcast_to(one, values.shape[1:]) for one in variances], np.float64)
+    if np.isnan(spread).any() or (spread < 0).any():
+        raise EstimationError("a variance is negative or not a number")
+    doubt = spread if elementwise else spread.reshape(len(spread), -1).mean(axis=1)
+    least = doubt.min(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # equal doubts of 0 or infinity count alike
+        weight = np.where(doubt == least, 1.0, least / doubt)
+    weight = weight / weight.sum(axis=0)
+    if not elementwise:
+        weight = weight.reshape(-1, *[1] * (values.ndim - 1))
+    noise = weight**2 * np.where(weight > 0, spread, 0.0)
+    return np.asarray((weight * values).sum(axis=0)), np.asarray(noise.sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from discreet.arrays import Floats, Integers
 from discreet.encoding import Bins, Cells, Grid, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Statistics, Table
+from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
 __all__ = ["Block", "Layout", "Wanted", "wanted_of"]
 
@@ -235,11 +235,12 @@ class Layout:
                 tables[one.feature] = Table(self.cells(one), counts, noise)
             else:
                 moments[one.feature] = self._moments(one, blocks, found, spread)
-        totals, variance = pooled(
-            [(t.sum(axis=1), b.size * spread[b]) for b, t in found.items() if knows_totals(b)]
+        known = [block for block in found if knows_totals(block)]
+        totals, noise = precision_weighted(
+            [found[block].sum(axis=1) for block in known],
+            [block.size * spread[block] for block in known],
         )
-        each = np.full(self.classes, variance)
-        return Statistics(self.schema, totals, each, tables, moments)
+        return Statistics(self.schema, totals, noise, tables, moments)
 
     def _moments(
         self,
@@ -267,13 +268,3 @@ class Layout:
 def knows_totals(block: Block) -> bool:
     """Whether a block's rows add up to the class totals."""
     return block.part in ("classes", "cells", "presence")
-
-
-def pooled(estimates: Sequence[tuple[Floats, float]]) -> tuple[Floats, float]:
-    """The mean of several estimates, weighted by their precision."""
-    for values, variance in estimates:
-        if not variance:
-            return values, 0.0
-    precision = sum(1 / variance for _, variance in estimates)
-    weighted = sum(values / variance for values, variance in estimates)
-    return np.asarray(weighted / precision), 1 / precision
