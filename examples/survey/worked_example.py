@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet import estimate
 from discreet.survey.beliefs import Beliefs
-from discreet.survey.inversion import estimate_expression, statistics_of
+from discreet.survey.inversion import estimate_share, statistics_of
 from discreet.survey.measure import measure
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.respondent import MemoryStore, Respondent
@@ -61,10 +61,10 @@ def main() -> None:
 
     tally = Tally.of(questionnaire, sheets(questionnaire.to_json(), seed=0))
     print(f"{tally.people} sheets counted, {tally.rejected.total()} rejected")
-    for expression in ("burnout = yes", "sleep != well and (overtime = yes or leaving = yes)"):
-        found = estimate_expression(tally, expression)
+    for predicate in ("burnout = yes", "sleep != well and (overtime = yes or leaving = yes)"):
+        found = estimate_share(tally, predicate)
         low, high = found.interval()
-        print(f"  {expression}: {found.share:.3f} (95 % interval {low:.3f} to {high:.3f})")
+        print(f"  {predicate}: {found.share:.3f} (95 % interval {low:.3f} to {high:.3f})")
 
     model = estimate(statistics_of(tally))
     others = Tally.of(questionnaire, sheets(questionnaire.to_json(), seed=1))

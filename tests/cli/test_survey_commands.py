@@ -176,13 +176,19 @@ def test_the_form_is_for_printing(run, q, tmp_path):
         (("tally", "q.yaml", "bad.csv", "-o", "t.json"), "lacks the column"),
         (("train", "q.yaml", "-o", "m.json"), "q.yaml"),
         (("test", "model.json", "empty.json"), "empty"),
-        (("estimate", "empty.json", "burnout = perhaps"), "none of its answers"),
+        (("estimate", "empty.json", "burnout = perhaps"), "not one of its answers"),
         (("privacy", "q.yaml", "--prior", "bad.json"), "a prior is one JSON object"),
+        (("privacy", "q.yaml", "--prior", "words.json"), "give 2 probabilities that add up to 1"),
+        (("privacy", "q.yaml", "--prior", "deep.json"), "a prior is one JSON object"),
         (("privacy", "q.yaml", "--model", "model.json"), "other questions"),
+        (("estimate", "empty.json", "not " * 3000 + "burnout = yes"), "empty"),
+        (("estimate", "empty.json", "(" * 3000), "more than 100 parentheses"),
     ],
 )
 def test_errors_are_one_sentence_and_exit_code_two(refused, run, q, tmp_path, arguments, words):
     (tmp_path / "bad.json").write_text('{"burnout": "perhaps"}')
+    (tmp_path / "words.json").write_text('{"burnout": ["often", "never"]}')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "bad.csv").write_text("burnout\nyes\n")
     (tmp_path / "empty.jsonl").write_text("")
     run("survey", "tally", q, "empty.jsonl", "-o", "empty.json")

@@ -190,7 +190,12 @@ def test_beliefs_can_be_stated_or_come_from_a_model(survey, invented):
     other = SurveyNB(0.5, schema=BITS, random_state=0).fit([["n", "n"], ["y", "y"]], ["n", "y"])
     with pytest.raises(SchemaError, match="other questions"):
         Beliefs.of_model(survey, other.model_)
-    with pytest.raises(SchemaError, match="add up"):
-        Beliefs.stated(survey, {"smokes": [0.5, 0.6]})
+    wrong = (
+        [0.5, 0.6], ["yes", "no"], [None, 1], [True, False], [[0.5, 0.5], [0.5, 0.5]], [1.0],
+        [float("nan"), 1.0], [10**400, 0], [-0.5, 1.5], "ab", {"no": 1.0}, 1.0,
+    )  # fmt: skip
+    for law in wrong:
+        with pytest.raises(SchemaError, match=r"smokes: its prior is .* add up to 1, for no, yes"):
+            Beliefs.stated(survey, {"smokes": law})
     with pytest.raises(SchemaError, match="'weight'"):
         Beliefs.stated(survey, {"weight": [1.0]})

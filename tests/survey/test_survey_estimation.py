@@ -7,8 +7,8 @@ import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError
 from discreet.randomness import SeededRandom
-from discreet.survey.inversion import estimate_expression, statistics_of, unmixed
-from discreet.survey.predicate import Expression
+from discreet.survey.inversion import estimate_share, statistics_of, unmixed
+from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.respondent import randomized
 from discreet.survey.simulation import simulate
@@ -48,7 +48,7 @@ SURVEYS = {
         personal="own",
     ),
 }
-EXPRESSIONS = ["a = {0} and c = y", "not (b = {1} or a = {0})", "a = {0} or (b != {1} and c = n)"]
+PREDICATES = ["a = {0} and c = y", "not (b = {1} or a = {0})", "a = {0} or (b != {1} and c = n)"]
 
 
 def law_of_sheets(survey, truth):
@@ -84,20 +84,20 @@ def words(survey, text):
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-@pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.parametrize("text", PREDICATES)
 def test_the_score_of_a_sheet_is_unbiased_for_every_person(survey, text):
-    expression = Expression.parse(survey, words(survey, text))
-    scores = unmixed(survey, expression.names, expression.table.astype(float))
+    predicate = Predicate.parse(survey, words(survey, text))
+    scores = unmixed(survey, predicate.names, predicate.table.astype(float))
     for truth in np.ndindex(*survey.sizes):
         law = law_of_sheets(survey, truth)
         assert law.sum() == pytest.approx(1)
-        axes = [survey.place[name] for name in expression.names]
+        axes = [survey.place[name] for name in predicate.names]
         lost = tuple(k for k in range(law.ndim) if k not in axes)
         margin = np.moveaxis(law, axes, range(len(axes))).sum(
             axis=tuple(range(len(axes), law.ndim))
         )
         assert margin.shape == scores.shape
-        meant = expression.table[tuple(truth[k] for k in axes)]
+        meant = predicate.table[tuple(truth[k] for k in axes)]
         assert (margin * scores).sum() == pytest.approx(float(meant), abs=1e-9), lost
         # and sum(h^2) - sum(h) is unbiased for the variance
         variance = (margin * scores**2).sum() - float(meant) ** 2
@@ -127,9 +127,9 @@ def test_the_sampler_follows_that_law():
 def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented):
     """500 repetitions; the mean by 5 standard errors, the variance ratio by 5 (1e-6 a check)."""
     truth = invented(survey, 400)
-    expression = Expression.parse(survey, words(survey, EXPRESSIONS[0]))
-    axes = [survey.place[name] for name in expression.names]
-    right = expression.table[tuple(truth[:, axes].T)].sum()
+    predicate = Predicate.parse(survey, words(survey, PREDICATES[0]))
+    axes = [survey.place[name] for name in predicate.names]
+    right = predicate.table[tuple(truth[:, axes].T)].sum()
     own = None
     if survey.personal == "own":
         law = survey.law(survey.names)
@@ -140,7 +140,7 @@ def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented)
             flat = rng.choice(law.size, len(truth), p=law.ravel())
             own = np.column_stack(np.unravel_index(flat, law.shape))
         tally = simulate(survey, truth, SeededRandom(repeat), own)
-        estimate = estimate_expression(tally, expression)
+        estimate = estimate_share(tally, predicate)
         found.append(estimate.count)
         stated.append(estimate.noise)
     spread = np.std(found, ddof=1)
@@ -185,7 +185,7 @@ def test_at_theta_one_everything_is_counted_exactly(schema, invented):
     found = statistics_of(simulate(survey, truth, SeededRandom(0)))
     assert found.exact
     np.testing.assert_array_equal(found.totals, np.bincount(truth[:, -1]))
-    estimate = estimate_expression(simulate(survey, truth, SeededRandom(0)), "smokes = yes")
+    estimate = estimate_share(simulate(survey, truth, SeededRandom(0)), "smokes = yes")
     assert (estimate.count, estimate.noise) == ((truth[:, 0] == 1).sum(), 0)
     low, high = estimate.interval()
     assert low < estimate.share < high  # people are still a sample
@@ -202,23 +202,23 @@ def test_intervals_cover_at_their_rate():
         a = np.where(rng.random(800) < 0.3, 2, rng.integers(0, 2, 800))
         truth = np.column_stack([a, rng.integers(0, 2, 800), c]).astype(int)
         tally = simulate(survey, truth, SeededRandom(repeat))
-        low, high = estimate_expression(tally, "a = r and b = x and c = y").interval()
+        low, high = estimate_share(tally, "a = r and b = x and c = y").interval()
         hits += low <= 0.3 * 0.5 * 0.4 <= high
     assert 0.92 < hits / 600 < 0.98
 
 
-def test_expressions_can_be_written_in_many_ways(survey):
-    text = Expression.parse(survey, 'smokes = yes and "region" in (north, east)')
-    made = Expression.where(
+def test_predicates_can_be_written_in_many_ways(survey):
+    text = Predicate.parse(survey, 'smokes = yes and "region" in (north, east)')
+    made = Predicate.where(
         survey, ["smokes", "region"], lambda s, r: s == "yes" and r in ("north", "east")
     )
     np.testing.assert_array_equal(text.table, made.table)
-    parsed = Expression.parse(survey, "smokes == yes and region = south and sick != yes")
-    one = Expression.of(survey, {"smokes": "yes", "region": "south", "sick": "no"})
+    parsed = Predicate.parse(survey, "smokes == yes and region = south and sick != yes")
+    one = Predicate.of(survey, {"smokes": "yes", "region": "south", "sick": "no"})
     np.testing.assert_array_equal(parsed.table, one.table)
-    others = Expression.parse(survey, "not region not in (south) or age = '(missing)'")
+    others = Predicate.parse(survey, "not region not in (south) or age = '(missing)'")
     assert others.table.sum() == 1 * 3 + 1 * 3 - 1
-    assert Expression.parse(survey, "age = '18 to 49'").table.tolist() == [True, False, False]
+    assert Predicate.parse(survey, "age = '18 to 49'").table.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -226,22 +226,35 @@ def test_expressions_can_be_written_in_many_ways(survey):
     [
         ("", "expected"),
         ("smokes", "expected"),
-        ("smokes = maybe", "none of its answers: no, yes"),
+        ("smokes = maybe", "not one of its answers: no, yes"),
         ("weight = 3", "no question 'weight'"),
         ("smokes = yes or", "expected"),
         ("(smokes = yes", "expected"),
         ("smokes = yes) and", "expected"),
-        ("smokes = yes; drop", "none of its answers"),
+        ("smokes = yes; drop", "not one of its answers"),
         ("smokes not yes", "=, !=, in or not in"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence(survey, text, words):
     with pytest.raises(SchemaError, match=words):
-        Expression.parse(survey, text)
+        Predicate.parse(survey, text)
+
+
+def test_deeply_nested_predicates_are_read_or_refused(survey):
+    """Any number of ``not``; parentheses up to a limit that lies far below Python's own."""
+    often = Predicate.parse(survey, "not " * 3001 + "smokes = yes")
+    np.testing.assert_array_equal(often.table, [True, False])
+    inside = "(" * 100 + "smokes = yes" + ")" * 100
+    np.testing.assert_array_equal(Predicate.parse(survey, inside).table, [False, True])
+    side_by_side = " or ".join(["(smokes = yes)"] * 300)
+    np.testing.assert_array_equal(Predicate.parse(survey, side_by_side).table, [False, True])
+    for text in ("(" * 3000, "not (" * 3000 + "smokes = yes" + ")" * 3000, f"({inside})"):
+        with pytest.raises(SchemaError, match="more than 100 parentheses"):
+            Predicate.parse(survey, text)
 
 
 def test_nothing_is_estimated_from_nobody(survey):
     with pytest.raises(EstimationError, match="empty"):
         statistics_of(Tally(survey))
     with pytest.raises(EstimationError, match="empty"):
-        estimate_expression(Tally(survey), "smokes = yes")
+        estimate_share(Tally(survey), "smokes = yes")

@@ -25,7 +25,7 @@ from discreet.privacy import Guarantee
 from discreet.randomness import as_random
 from discreet.randomness.samplers import Random
 from discreet.schema import Schema
-from discreet.survey.files import weights_of
+from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 from discreet.survey.simulation import simulate
@@ -142,7 +142,7 @@ class SurveyNB(PrivateEstimator):
         bins: Bins = self.bins
         laws: list[PersonalLaw] = []
         if isinstance(self.personal, Mapping):
-            laws = [PersonalLaw((n,), weights_of(n, w)) for n, w in self.personal.items()]
+            laws = [PersonalLaw((n,), whole_weights(n, w)) for n, w in self.personal.items()]
         elif self.personal != "uniform":
             raise SchemaError(
                 f"personal={self.personal!r}; write 'uniform', or the weights of the answers by "

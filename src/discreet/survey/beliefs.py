@@ -6,6 +6,7 @@ its answers given the target. A stated prior is the special case in which the ta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,17 +46,16 @@ class Beliefs:
         margins = dict(margins or {})
         found = {}
         for name in questionnaire.names:
-            size = questionnaire.cells[name].size
-            law = np.asarray(margins.pop(name, np.full(size, 1 / size)), float)
-            if law.shape != (size,) or (law < 0).any() or abs(law.sum() - 1) > 1e-9:
-                labels = ", ".join(questionnaire.cells[name].labels)
-                raise SchemaError(
-                    f"{name}: the prior is {law.tolist()}; give {size} probabilities that add up "
-                    f"to 1, for {labels}"
-                )
-            found[name] = law
+            labels = questionnaire.cells[name].labels
+            size = len(labels)
+            found[name] = np.full(size, 1 / size)
+            if name in margins:
+                found[name] = _probabilities(name, labels, margins.pop(name))
         if margins:
-            raise SchemaError(f"the prior names {min(margins)!r}, which is no question")
+            raise SchemaError(
+                f"the prior names {min(map(str, margins))!r}, which is not a question; the "
+                f"questions are {', '.join(questionnaire.names)}"
+            )
         target = found.pop(questionnaire.schema.target)
         same = {name: np.tile(law, (len(target), 1)) for name, law in found.items()}
         return cls(questionnaire, target, same)
@@ -106,6 +106,21 @@ class Beliefs:
             drawn = random.random(sheets)[:, None] * below[:, -1:]
             answers[:, survey.place[name]] = (below <= drawn).sum(axis=1)
         return answers
+
+
+def _probabilities(name: str, labels: Sequence[str], stated: Any) -> Floats:
+    """A law as somebody wrote it down, or an error that says what is wrong with it."""
+    numbers = list(stated) if isinstance(stated, Sequence | np.ndarray) else [stated]
+    plain = (float, int, np.number)
+    kept = [one for one in numbers if isinstance(one, plain) and not isinstance(one, bool)]
+    within = len(kept) == len(numbers) == len(labels) and all(0 <= one <= 1 for one in kept)
+    if not within or abs(math.fsum(kept) - 1) > 1e-9:
+        shown = ", ".join(map(repr, numbers[:8])) + (", …" if len(numbers) > 8 else "")
+        raise SchemaError(
+            f"{name}: its prior is [{shown[:200]}]; give {len(labels)} probabilities that add up "
+            f"to 1, for {', '.join(labels)}"
+        )
+    return np.array(kept, float)
 
 
 class Attacker:

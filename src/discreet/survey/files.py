@@ -158,12 +158,12 @@ def _made(body: _Body) -> Questionnaire:
         **{name: getattr(body, name) for name in OPTIONS},
     )
     laws = [
-        PersonalLaw((question.name,), weights_of(question.name, question.personal.law))
+        PersonalLaw((question.name,), whole_weights(question.name, question.personal.law))
         for question in body.questions
         if question.personal.law is not None
     ]
     laws += [
-        PersonalLaw(tuple(one.questions), weights_of(" + ".join(one.questions), _flat(one.law)))
+        PersonalLaw(tuple(one.questions), whole_weights(" + ".join(one.questions), _flat(one.law)))
         for one in body.joint
     ]
     return Questionnaire(
@@ -184,7 +184,7 @@ def _flat(law: Sequence[Any]) -> list[Any]:
     return [w for part in law for w in (_flat(part) if isinstance(part, list) else [part])]
 
 
-def weights_of(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
+def whole_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
     """Weights or probabilities as whole numbers without a common divisor."""
     numbers = [rational(f"{title}: a weight of its personal law", weight) for weight in law]
     if not numbers or min(numbers) < 0 or sum(numbers) == 0:

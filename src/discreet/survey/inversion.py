@@ -25,11 +25,11 @@ from discreet.mechanisms.laws import expectation
 from discreet.mechanisms.response import Unrelated
 from discreet.privacy import Guarantee
 from discreet.statistics import Statistics, Table
-from discreet.survey.predicate import Expression
+from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.tally import Tally
 
-__all__ = ["Estimate", "estimate_expression", "statistics_of", "unmixed"]
+__all__ = ["Estimate", "estimate_share", "statistics_of", "unmixed"]
 
 CHUNK = 1 << 21
 """Numbers of inverted indicators that are held at once."""
@@ -125,17 +125,17 @@ def _together(
     return np.broadcast_to(solved(function, tuple(axes)), function.shape)
 
 
-def estimate_expression(tally: Tally, expression: Expression | str) -> Estimate:
+def estimate_share(tally: Tally, expression: Predicate | str) -> Estimate:
     """Estimate how many people a logical expression holds for.
 
     Parameters
     ----------
     tally : Tally
-    expression : Expression or str
+    predicate : Predicate or str
         Over questions of one group or of several.
     """
     if isinstance(expression, str):
-        expression = Expression.parse(tally.questionnaire, expression)
+        expression = Predicate.parse(tally.questionnaire, expression)
     people = _people(tally)
     table = np.asarray(expression.table, float)
     scores = unmixed(tally.questionnaire, expression.names, table)

@@ -1,10 +1,10 @@
-"""Logical expressions over answers, as text or as a function of answers.
+"""Predicates: logical conditions over the answers of one person, as text or as a function.
 
 >>> from discreet import Categorical, Schema
 >>> from discreet.survey.questionnaire import Group, Questionnaire
 >>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], "sick", ["no", "yes"])
 >>> survey = Questionnaire.of(schema)
->>> Expression.parse(survey, "smokes = yes and not sick = yes").table.astype(int).tolist()
+>>> Predicate.parse(survey, "smokes = yes and not sick = yes").table.astype(int).tolist()
 [[0, 0], [1, 0]]
 """
 
@@ -22,10 +22,14 @@ from discreet.arrays import Booleans
 from discreet.errors import EstimationError, SchemaError
 from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["Expression"]
+__all__ = ["Predicate"]
 
 LARGEST = 1 << 22
-"""Combinations of answers that an expression may distinguish."""
+"""Combinations of answers that a predicate may distinguish."""
+DEEPEST = 100
+"""Parentheses inside each other."""
+
+WRITE = "write for example: smokes = yes and not (age = old or sick = yes)"
 
 TOKEN = re.compile(
     r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<comma>,)|(?P<differs>!=|<>)|(?P<equals>==?)"""
@@ -34,14 +38,14 @@ TOKEN = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class Expression:
+class Predicate:
     """Which combinations of answers to some questions are meant.
 
     Parameters
     ----------
     names : tuple of str
-        The questions it is about.
-    table : array of bool, an axis a question
+        The questions that it mentions.
+    table : array of bool, one axis per question
         Whether it is true for each combination of answers.
     """
 
@@ -49,7 +53,7 @@ class Expression:
     table: Booleans
 
     @classmethod
-    def of(cls, questionnaire: Questionnaire, answers: Mapping[str, object]) -> Expression:
+    def of(cls, questionnaire: Questionnaire, answers: Mapping[str, object]) -> Predicate:
         """A conjunction: each of these questions has this answer."""
         names = tuple(answers)
         sizes = _sizes(questionnaire, names)
@@ -60,7 +64,7 @@ class Expression:
     @classmethod
     def where(
         cls, questionnaire: Questionnaire, names: Sequence[str], holds: Callable[..., bool]
-    ) -> Expression:
+    ) -> Predicate:
         """Any function of the answers' labels, called once for each combination."""
         sizes = _sizes(questionnaire, names)
         labels = [questionnaire.cells[name].labels for name in names]
@@ -68,15 +72,14 @@ class Expression:
         return cls(tuple(names), np.array(flags).reshape(sizes))
 
     @classmethod
-    def parse(cls, questionnaire: Questionnaire, text: str) -> Expression:
+    def parse(cls, questionnaire: Questionnaire, text: str) -> Predicate:
         """Read ``smokes = yes and (age != "18 to 30" or not region in (north, south))``.
 
         Names and answers with spaces or signs stand in quotes; ``missing`` in parentheses is
         ``"(missing)"``. ``not`` binds closer than ``and``, ``and`` closer than ``or``.
         """
         reader = _Reader(questionnaire, text)
-        expression = reader.whole()
-        return cls(reader.names, np.asarray(expression.copy()))
+        return cls(reader.names, np.asarray(reader.whole().copy()))
 
 
 def _sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...]:
@@ -85,7 +88,7 @@ def _sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...
     sizes = tuple(questionnaire.cells[name].size for name in names)
     if math.prod(sizes) > LARGEST:
         raise EstimationError(
-            f"the expression distinguishes {math.prod(sizes):,} combinations of answers, the "
+            f"the predicate distinguishes {math.prod(sizes):,} combinations of answers, the "
             f"limit is {LARGEST:,}; ask about fewer questions at once"
         )
     return sizes
@@ -95,7 +98,7 @@ class _Reader:
     """Recursive descent; every part is a table that broadcasts over all questions named."""
 
     def __init__(self, questionnaire: Questionnaire, text: str) -> None:
-        self.questionnaire, self.text, self.at = questionnaire, text, 0
+        self.questionnaire, self.text, self.at, self.depth = questionnaire, text, 0, 0
         self.tokens = self._tokens()
         named = [
             value
@@ -112,7 +115,9 @@ class _Reader:
         while place < len(text):
             match = TOKEN.match(text, place)
             if match is None:
-                raise SchemaError(f"the expression makes no sense at {text[place : place + 20]!r}")
+                raise SchemaError(
+                    f"the predicate cannot be read at {text[place : place + 20]!r}; {WRITE}"
+                )
             kind = str(match.lastgroup)
             value = match.group(kind)
             found.append(("quoted" if kind in ("double", "single") else kind, value))
@@ -123,8 +128,7 @@ class _Reader:
         kind, value = self.tokens[self.at]
         if kind not in kinds:
             raise SchemaError(
-                f"the expression has {value!r} where {' or '.join(kinds)} was expected; write for "
-                "example: smokes = yes and not (age = old or sick = yes)"
+                f"the predicate has {value!r} where {' or '.join(kinds)} was expected; {WRITE}"
             )
         self.at += 1
         return value
@@ -154,14 +158,25 @@ class _Reader:
         return found
 
     def one(self) -> Booleans:
-        if self.keyword("not"):
-            return ~self.one()
-        if self.tokens[self.at][0] == "open":
-            self.take("open")
-            found = self.either()
-            self.take("close")
-            return found
-        return self.comparison()
+        negated = False
+        while self.keyword("not"):  # a loop: any number of them
+            negated = not negated
+        found = self.inner() if self.tokens[self.at][0] == "open" else self.comparison()
+        return ~found if negated else found
+
+    def inner(self) -> Booleans:
+        """What stands in parentheses."""
+        self.take("open")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise SchemaError(
+                f"the predicate has more than {DEEPEST} parentheses inside each other; write it "
+                "with fewer"
+            )
+        found = self.either()
+        self.take("close")
+        self.depth -= 1
+        return found
 
     def comparison(self) -> Booleans:
         name = self.take("word", "quoted")
@@ -189,7 +204,9 @@ class _Reader:
         flags = np.zeros(len(labels), np.bool_)
         for answer in answers:
             if answer not in labels:
-                raise SchemaError(f"{name}: {answer!r} is none of its answers: {', '.join(labels)}")
+                raise SchemaError(
+                    f"{name}: {answer!r} is not one of its answers: {', '.join(labels)}"
+                )
             flags[labels.index(answer)] = True
         shape = [1] * len(self.names)
         shape[self.names.index(name)] = len(flags)

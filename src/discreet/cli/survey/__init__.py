@@ -21,7 +21,7 @@ STEPS = {
     "answer": ("survey.sheets", "One person's device: turn answers into a randomized sheet."),
     "randomize": ("survey.sheets", "Simulate many devices on a table of true answers."),
     "tally": ("survey.sheets", "Add up sheets."),
-    "estimate": ("survey.train", "How many people a logical expression holds for."),
+    "estimate": ("survey.train", "How many people a predicate holds for."),
     "train": ("survey.train", "Turn a tally into a model."),
     "test": ("survey.train", "A model's accuracy on people whose sheets are randomized."),
 }

@@ -61,7 +61,7 @@ def privacy(path: str, prior: str | None, model: str | None, as_json: bool) -> N
 def _prior(path: str) -> dict[str, Any]:
     try:
         found = json.loads(read_text(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(one, list) for one in found.values()):
         raise FormatError(f'{path}: a prior is one JSON object: {{"question": [0.8, 0.2], …}}')

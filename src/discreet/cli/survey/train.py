@@ -34,19 +34,19 @@ def read_sheet_tally(path: str) -> Tally:
     )
 )
 @click.argument("tally")
-@click.argument("expression")
+@click.argument("predicate")
 @click.option("--level", type=LEVEL, default=0.95, show_default=True, help="Of the interval.")
 @json_option
-def estimate(tally: str, expression: str, level: float, as_json: bool) -> None:
-    """Estimate for how many people of a TALLY a logical EXPRESSION over their answers holds.
+def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
+    """Estimate for how many people of a TALLY a logical PREDICATE over their answers holds.
 
     Compare a question with an answer by =, != or in (…); join by and, or, not and parentheses;
     quote names and answers that have spaces. Groups may be mixed freely.
     """
-    from discreet.survey.inversion import estimate_expression
+    from discreet.survey.inversion import estimate_share
 
     counted = read_sheet_tally(tally)
-    found = estimate_expression(counted, expression)
+    found = estimate_share(counted, predicate)
     low, high = found.interval(level)
     if as_json:
         numbers = {"count": found.count, "share": found.share, "people": found.people}
