@@ -190,7 +190,8 @@ def change(text, edit):
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda b: b.update(version=2), "reads up to 1; update discreet"),
+        (lambda b: b.update(version=99), "only; update discreet"),
+        (lambda b: b.update(version=1), "make the model again"),
         (lambda b: b.update(format="discreet/plan"), "not a discreet model"),
         (lambda b: b["log_prior"].reverse(), "changed or damaged"),
         (lambda b: b["guarantee"].update(epsilon=0.01), "changed or damaged"),
@@ -205,8 +206,8 @@ def test_a_changed_file_is_refused(edit, says):
 
 
 def test_hostile_json_is_refused_with_a_sentence():
-    deep = '{"format": "discreet/model", "version": 1, "x": ' + "[" * 900 + "]" * 900 + "}"
-    half = '{"format": "discreet/model", "version": 1, "x": "\\ud800"}'
+    deep = '{"format": "discreet/model", "version": 2, "x": ' + "[" * 900 + "]" * 900 + "}"
+    half = '{"format": "discreet/model", "version": 2, "x": "\\ud800"}'
     for text in (deep, half, "[" * 100_000):
         with pytest.raises(FormatError):
             NaiveBayesModel.from_json(text)

@@ -87,7 +87,7 @@ def parse(text: str | bytes, kind: str) -> dict[str, Any]:
 
 
 def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: bool = True) -> B:
-    """Read a document of one kind, refusing what is foreign, newer, damaged or misshapen.
+    """Read a document of one kind, refusing what is foreign, newer, older, damaged or misshapen.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
     kind : str
         ``"schema"``, ``"model"`` and so on.
     version : int
-        The newest version this program understands.
+        The only version this program understands.
     shape : type
         The pydantic model of the body.
     sealed : bool, default True
@@ -111,7 +111,13 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
         raise FormatError(f"this {kind} has no proper version: {given!r}")
     if given > version:
         raise FormatError(
-            f"this {kind} has version {given}, this program reads up to {version}; update discreet"
+            f"this {kind} has version {given}, this program reads version {version} only; "
+            "update discreet"
+        )
+    if given < version:
+        raise FormatError(
+            f"this {kind} has version {given}, this program reads version {version} only; "
+            f"make the {kind} again with this release"
         )
     stated = whole.pop("digest", None)
     try:

@@ -20,11 +20,12 @@ from discreet.documents import Body, dump, load
 from discreet.encoding import Cells, Grid
 from discreet.errors import EstimationError, FormatError
 from discreet.privacy import Guarantee, GuaranteeBody
+from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = ["Moments", "Order", "Statistics", "Table", "precision_weighted"]
 
-VERSION = 1
+VERSION = 2
 
 
 def _zeros_like(array: Array) -> Array:
@@ -240,6 +241,8 @@ class Statistics:
     orders : mapping of feature name to Order
         Only when asked for, only in exact statistics.
     guarantee : Guarantee
+    projection : Projection, optional
+        What made the columns of ``schema`` from the original ones.
     """
 
     schema: Schema
@@ -249,10 +252,13 @@ class Statistics:
     moments: Mapping[str, Moments] = field(default_factory=dict)
     orders: Mapping[str, Order] = field(default_factory=dict)
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
             object.__setattr__(self, "variances", _zeros_like(self.totals))
+        if self.projection is not None and self.projection.after != self.schema:
+            raise EstimationError("the projection makes other features than the schema has")
         if self.totals.shape != (len(self.schema.classes),):
             raise EstimationError(
                 f"totals of shape {self.totals.shape} do not fit {len(self.schema.classes)} classes"
@@ -271,6 +277,8 @@ class Statistics:
             return NotImplemented
         if self.schema.digest != other.schema.digest:
             raise EstimationError("these statistics follow different schemas; they cannot be added")
+        if _body(self.projection) != _body(other.projection):
+            raise EstimationError("these statistics follow different projections")
         for one, two in ((self.tables, other.tables), (self.moments, other.moments)):
             if one.keys() != two.keys():
                 raise EstimationError("these statistics cover different features")
@@ -282,6 +290,7 @@ class Statistics:
             {name: one + other.moments[name] for name, one in self.moments.items()},
             {n: o + other.orders[n] for n, o in self.orders.items() if n in other.orders},
             self.guarantee.beside(other.guarantee),
+            self.projection,
         )
 
     def to_json(self) -> str:
@@ -307,6 +316,7 @@ class Statistics:
                 for name, one in self.moments.items()
             },
             "guarantee": self.guarantee.to_body(),
+            "projection": _body(self.projection),
         }
         return dump("statistics", VERSION, body, indent=None)
 
@@ -320,9 +330,14 @@ class Statistics:
             moments = {name: one.moments(schema, name) for name, one in body.moments.items()}
             totals, variances = np.array(body.totals), np.array(body.variances)
             guarantee = body.guarantee.guarantee()
-            return cls(schema, totals, variances, tables, moments, {}, guarantee)
+            projection = None if body.projection is None else body.projection.projection(schema)
+            return cls(schema, totals, variances, tables, moments, {}, guarantee, projection)
         except ValueError as error:
             raise FormatError(f"these statistics do not fit their own schema: {error}") from None
+
+
+def _body(projection: Projection | None) -> dict[str, Any] | None:
+    return None if projection is None else projection.to_body()
 
 
 _MOMENT_ARRAYS = ("counts", "totals", "squares", "missing", "origin", "variances")
@@ -367,6 +382,7 @@ class _StatisticsBody(Body):
     tables: dict[str, _TableBody]
     moments: dict[str, _MomentsBody]
     guarantee: GuaranteeBody
+    projection: ProjectionBody | None
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:

@@ -134,7 +134,7 @@ def spoil() -> None:
     text = Path("model.json").read_text()
     Path("cut.json").write_text(text[: len(text) // 2])
     Path("changed.json").write_text(text.replace("0.", "1.", 1))
-    Path("newer.json").write_text(text.replace('"version": 1', '"version": 99'))
+    Path("newer.json").write_text(text.replace('"version": 2', '"version": 99'))
     Path("folder").mkdir()
     Path("folder.csv").mkdir()
     lines = Path("others.csv").read_text().split("\n")

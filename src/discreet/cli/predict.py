@@ -57,7 +57,7 @@ def predict(
         else:
             click.echo(str(explanation))
         return
-    done, pieces = 0, batches(data, trained.schema.names)
+    done, pieces = 0, batches(data, trained.inputs.names)
     quiet = output is None and sys.stdout.isatty()
     with (
         opened(output, trained.schema.classes, proba, as_json) as write,
@@ -72,7 +72,7 @@ def predict(
 
 def _explain(model: NaiveBayesModel, data: str, row: int) -> Explanation:
     seen = 0
-    for batch in batches(data, model.schema.names):
+    for batch in batches(data, model.inputs.names):
         if row < seen + batch.num_rows:
             return model.explain(batch.slice(row - seen, 1).to_pylist()[0])
         seen += batch.num_rows
@@ -98,7 +98,7 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
     trained = read_model(model)
     scores: Scores | None = None
     with progress("evaluating") as advance, about(data):
-        for batch in batches(data, [*trained.schema.names, trained.schema.target]):
+        for batch in batches(data, [*trained.inputs.names, trained.schema.target]):
             part = score(trained, batch, batch[trained.schema.target])
             scores = part if scores is None else scores + part
             advance(scores.rows)
@@ -169,7 +169,7 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
         "guarantee": {**model.guarantee.to_body(), "text": str(model.guarantee)},
         "target": model.schema.target,
         "prior": dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True)),
-        "features": list(model.schema.names),
+        "features": list(model.inputs.names),
         "schema_digest": model.schema.digest,
         "strongest": [
             {"feature": feature, "value": value, "class": label, "log_odds": odds}

@@ -101,7 +101,7 @@ def estimate(
     with np.errstate(divide="ignore"):
         log_prior = np.log(share)
     ordered = [factors[name] for name in schema.names if name in factors]
-    return NaiveBayesModel(schema, log_prior, ordered, statistics.guarantee)
+    return NaiveBayesModel(schema, log_prior, ordered, statistics.guarantee, statistics.projection)
 
 
 def _prior(statistics: Statistics, postprocess: Postprocess) -> Floats:

@@ -97,11 +97,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             isinstance(X, np.ndarray)
             and X.dtype == np.float64
             and len(factors) == X.shape[1]
+            and self.model_.projection is None
             and all(isinstance(f, GaussianFactor) and not _guarded(f) for f in factors)
         ):
             return self.model_.score_matrix(X)
-        columns = self._columns(X)
-        return self.model_.score_columns([columns[f.name] for f in factors], len(X))
+        return self.model_.score_columns(self._columns(X), len(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of the class probabilities."""

@@ -18,7 +18,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Floats
 from discreet.encoding import Bins, columns_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
@@ -26,10 +25,11 @@ from discreet.estimators.inferred import LEAKED, PrivateEstimator
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import Approach, Kind, make_plan, quantile_cuts
-from discreet.local.projection import DCA, PCA, Projection
+from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.local.simulation import encoded, simulate
 from discreet.local.waves import combined, focus_of
 from discreet.privacy import Guarantee
+from discreet.projection import Projection
 from discreet.randomness import as_random
 from discreet.randomness.samplers import Random
 from discreet.schema import Numeric, Schema
@@ -168,6 +168,7 @@ class LocalNB(PrivateEstimator):
             statistics = self._exact(schema, columns, codes, bins)
         else:
             statistics = self._collected(schema, columns, codes, bins)
+        statistics = replace(statistics, projection=self.projection_)
         self.statistics_ = statistics
         self.model_ = estimate(statistics, self.postprocess, likelihood=self.likelihood)
         self.class_count_ = np.asarray(statistics.totals, dtype=float)
@@ -197,7 +198,7 @@ class LocalNB(PrivateEstimator):
         if self.projection is None:
             return None
         sample, classes = self._sample(schema)
-        return Projection.fit(self.projection, schema, sample, classes)
+        return fit_projection(self.projection, schema, sample, classes)
 
     def _bins(self, schema: Schema) -> Bins:
         bins: Bins = self.bins
@@ -267,16 +268,6 @@ class LocalNB(PrivateEstimator):
         if self.schema_.inferred:
             promise = promise.broken_by(LEAKED)
         return promise.in_simulation() if random.simulated else promise
-
-    def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Joint: log P(c) + sum of log P(x_j | c), one row a record, one column a class."""
-        projection: Projection | None = getattr(self, "projection_", None)
-        if projection is None:
-            return super().predict_joint_log_proba(X)
-        X = self._read_rows(X, reset=False)
-        columns = projection.columns(self._columns(X))
-        factors = self.model_.factors
-        return self.model_.score_columns([columns[f.name] for f in factors], len(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ it comes from a sample that is public anyway, and so do the bounds of its compon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from discreet.arrays import Floats
 from discreet.encoding import numbers_of
 from discreet.errors import SchemaError
-from discreet.schema import Feature, Numeric, Schema
+from discreet.projection import Projection
+from discreet.schema import Numeric, Schema
 
-__all__ = ["DCA", "PCA", "Projection"]
+__all__ = ["DCA", "PCA", "fit_projection"]
 
 MARGIN = 0.1
 """Bounds of a component reach this share beyond the public sample on either side."""
@@ -74,78 +75,44 @@ class DCA:
         return np.asarray(vectors[:, ::-1][:, : self.components])
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
-    """A projection that was fitted on a public sample, with the schema of what it makes.
+def fit_projection(
+    kind: PCA | DCA,
+    schema: Schema,
+    sample: Mapping[str, Any],
+    classes: NDArray[Any] | None = None,
+) -> Projection:
+    """Fit a projection on the columns of a public sample.
 
     Parameters
     ----------
-    before, after : Schema
-        Numeric features of ``before`` become components in ``after``; others stay.
-    names : tuple of str
-        The numeric features.
-    centre, scale : arrays
-        Of the public sample.
-    matrix : array of shape (features, components)
+    kind : PCA or DCA
+    schema : Schema
+        Its numeric features become components, others stay.
+    sample : mapping of feature name to column
+    classes : array, optional
+        Of the sample; DCA needs them.
+
+    Returns
+    -------
+    Projection
     """
-
-    before: Schema
-    after: Schema
-    names: tuple[str, ...]
-    centre: Floats
-    scale: Floats
-    matrix: Floats
-
-    @classmethod
-    def fit(
-        cls,
-        kind: PCA | DCA,
-        schema: Schema,
-        sample: Mapping[str, Any],
-        classes: NDArray[Any] | None = None,
-    ) -> Projection:
-        """Fit a projection on the columns of a public sample."""
-        numeric = [f for f in schema.features if isinstance(f, Numeric)]
-        if not 1 <= kind.components <= len(numeric):
-            raise SchemaError(
-                f"{kind.components} components of {len(numeric)} numeric features; "
-                f"ask for 1 to {len(numeric)}"
-            )
-        numbers = _matrix(schema, numeric, sample)
-        centre, scale = numbers.mean(axis=0), numbers.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        z = (numbers - centre) / scale
-        matrix = kind.directions(z, classes)
-        made = z @ matrix
-        low, high = made.min(axis=0), made.max(axis=0)
-        room = MARGIN * np.maximum(high - low, 1e-6)
-        features: list[Feature] = [f for f in schema.features if not isinstance(f, Numeric)]
-        features += [
-            Numeric(f"component{i + 1}", low[i] - room[i], high[i] + room[i], optional=False)
-            for i in range(made.shape[1])
-        ]
-        after = Schema(
-            features,
-            schema.target,
-            schema.classes,
-            schema.missing,
-            "clip",
-            schema.unseen,
-            schema.missing_tokens,
-            schema.inferred,
+    numeric = [f for f in schema.features if isinstance(f, Numeric)]
+    if not 1 <= kind.components <= len(numeric):
+        raise SchemaError(
+            f"{kind.components} components of {len(numeric)} numeric features; "
+            f"ask for 1 to {len(numeric)}"
         )
-        return cls(schema, after, tuple(f.name for f in numeric), centre, scale, matrix)
-
-    def columns(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Columns of ``before`` as columns of ``after``; a missing number counts as the centre."""
-        numeric = [f for f in self.before.features if isinstance(f, Numeric)]
-        numbers = _matrix(self.before, numeric, columns)
-        z = np.nan_to_num((numbers - self.centre) / self.scale, nan=0.0)
-        made = z @ self.matrix
-        kept = {name: columns[name] for name in columns if name not in self.names}
-        return kept | {f"component{i + 1}": made[:, i] for i in range(made.shape[1])}
-
-
-def _matrix(schema: Schema, features: Sequence[Numeric], columns: Mapping[str, Any]) -> Floats:
     tokens, outliers = schema.missing_tokens, schema.outliers
-    return np.column_stack([numbers_of(f, columns[f.name], tokens, outliers) for f in features])
+    numbers = np.column_stack([numbers_of(f, sample[f.name], tokens, outliers) for f in numeric])
+    centre, scale = numbers.mean(axis=0), numbers.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    z = (numbers - centre) / scale
+    matrix = kind.directions(z, classes)
+    made = z @ matrix
+    low, high = made.min(axis=0), made.max(axis=0)
+    room = MARGIN * np.maximum(high - low, 1e-6)
+    components = [
+        Numeric(f"component{i + 1}", low[i] - room[i], high[i] + room[i], optional=False)
+        for i in range(made.shape[1])
+    ]
+    return Projection(schema, centre, scale, matrix, tuple(components))

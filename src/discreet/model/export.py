@@ -2,7 +2,8 @@
 
 Both predict what the model itself predicts. A file cannot raise an error, though: where the model
 refuses a value (a category that is not public, a number outside its bounds, a missing value that
-may not be missing), the ONNX graph leaves that feature out of the decision.
+may not be missing), the ONNX graph leaves that feature out of the decision; where components are
+made of the numbers, it takes the number as missing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ __all__ = ["ModelClassifier", "to_onnx", "to_skops"]
 def to_onnx(model: NaiveBayesModel) -> bytes:
     """Write a model as an ONNX graph that computes in double precision.
 
-    Inputs are named after the features and have shape (rows, 1): text for categorical features
-    (numbers and truth values in the schema's spelling; ``""`` is missing), double for numeric ones
-    (NaN is missing). Outputs are ``label`` and ``probabilities`` of shape (rows, classes).
+    Inputs are named after the model's original columns and have shape (rows, 1): text for
+    categorical features (numbers and truth values in the schema's spelling; ``""`` is missing),
+    double for numeric ones (NaN is missing). Outputs are ``label`` and ``probabilities`` of shape
+    (rows, classes).
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ to the public bounds, mixed freely in one model. Everything is done with logarit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +24,13 @@ from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
 from discreet.errors import FormatError
 from discreet.model.explanation import Evidence, Explanation, show_model
 from discreet.privacy import Guarantee, GuaranteeBody
+from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Numeric, Schema, SchemaBody
 from discreet.statistics import cells_from
 
 __all__ = ["CellFactor", "Factor", "GaussianFactor", "NaiveBayesModel"]
 
-VERSION = 1
+VERSION = 2
 CHUNK = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
 
@@ -139,18 +140,23 @@ class NaiveBayesModel:
         At most one a feature; features without one do not matter to the model.
     guarantee : Guarantee
         The promise under which it was trained.
+    projection : Projection, optional
+        What makes the columns of ``schema`` from the original ones; without one they are the same.
     """
 
     schema: Schema
     log_prior: Floats
     factors: Sequence[Factor]
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.schema.classes)
         names = [factor.name for factor in self.factors]
         if len(set(names)) < len(names):
             raise FormatError("a feature has two factors")
+        if self.projection is not None and self.projection.after != self.schema:
+            raise FormatError("the projection makes other features than the model's schema has")
         if self.log_prior.shape != (classes,) or not (self.log_prior <= 1e-9).all():
             raise FormatError(f"the prior does not fit {classes} classes")
         for factor in self.factors:
@@ -172,21 +178,32 @@ class NaiveBayesModel:
         """The classes, in the order of the columns of the predictions."""
         return np.array(self.schema.classes)
 
+    @property
+    def inputs(self) -> Schema:
+        """The schema of the rows that the model reads: of the original columns."""
+        return self.schema if self.projection is None else self.projection.before
+
     def predict_joint_log_proba(self, rows: Any) -> Floats:
         """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
-        columns = columns_of(rows, self.schema.names)
-        count = len(columns[self.schema.names[0]])
-        return self.score_columns([columns[factor.name] for factor in self.factors], count)
+        names = self.inputs.names
+        columns = columns_of(rows, names)
+        return self.score_columns(columns, len(columns[names[0]]))
 
-    def score_columns(self, columns: Sequence[Any], rows: int) -> Floats:
-        """As :meth:`predict_joint_log_proba`, for columns in the order of the factors."""
+    def score_columns(self, columns: Mapping[str, Any], rows: int) -> Floats:
+        """As :meth:`predict_joint_log_proba`, for so many rows as columns by name."""
+        if self.projection is not None:
+            columns = self.projection.columns(columns)
+        return self._scored(columns, rows)
+
+    def _scored(self, columns: Mapping[str, Any], rows: int) -> Floats:
+        """The score of columns as the model's own schema has them."""
         score = np.tile(self.log_prior, (rows, 1))
         numbers: list[tuple[GaussianFactor, Any]] = []
-        for factor, column in zip(self.factors, columns, strict=True):
+        for factor in self.factors:
             if isinstance(factor, CellFactor):
-                score += factor.score(column)
+                score += factor.score(columns[factor.name])
             else:
-                numbers.append((factor, column))
+                numbers.append((factor, columns[factor.name]))
         if numbers:
             tokens, outliers = self.schema.missing_tokens, self.schema.outliers
             matrix = np.empty((rows, len(numbers)))
@@ -244,14 +261,17 @@ class NaiveBayesModel:
 
         Parameters
         ----------
-        row : mapping of feature name to value, or sequence in the schema's order
+        row : mapping of column name to value, or sequence in the order of ``inputs``
         against : class label, optional
             The class to compare with; the runner-up if not given.
         """
-        if not isinstance(row, dict):
-            row = dict(zip(self.schema.names, row, strict=True))
-        rows = {name: np.array([row.get(name)], dtype=object) for name in self.schema.names}
-        joint = self.predict_joint_log_proba(rows)[0]
+        names = self.inputs.names
+        if not isinstance(row, Mapping):
+            row = dict(zip(names, row, strict=True))
+        columns = {name: np.array([row.get(name)], dtype=object) for name in names}
+        if self.projection is not None:
+            columns = self.projection.columns(columns)
+        joint = self._scored(columns, 1)[0]
         order = np.argsort(-joint, kind="stable")
         winner = int(order[0])
         other = int(order[1]) if len(order) > 1 else winner
@@ -260,8 +280,8 @@ class NaiveBayesModel:
         evidence = []
         for factor in self.factors:
             alone = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor])
-            score = alone.score_columns([rows[factor.name]], 1)[0]
-            label = factor.label(row.get(factor.name), self.schema)
+            score = alone._scored(columns, 1)[0]
+            label = factor.label(columns[factor.name][0], self.schema)
             evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
         evidence.sort(key=lambda one: -abs(one.log_odds))
         return Explanation(
@@ -283,6 +303,7 @@ class NaiveBayesModel:
             "log_prior": self.log_prior.tolist(),
             "factors": [_factor_body(factor) for factor in self.factors],
             "guarantee": self.guarantee.to_body(),
+            "projection": None if self.projection is None else self.projection.to_body(),
         }
         return dump("model", VERSION, body)
 
@@ -293,7 +314,9 @@ class NaiveBayesModel:
         schema = body.public.value()
         try:
             factors = [factor.factor(schema) for factor in body.factors]
-            return cls(schema, np.array(body.log_prior), factors, body.guarantee.guarantee())
+            promise = body.guarantee.guarantee()
+            projection = None if body.projection is None else body.projection.projection(schema)
+            return cls(schema, np.array(body.log_prior), factors, promise, projection)
         except ValueError as error:
             raise FormatError(f"this model contradicts itself: {error}") from None
 
@@ -364,3 +387,4 @@ class _ModelBody(Body):
     log_prior: list[float]
     factors: list[_CellBody | _GaussianBody]
     guarantee: GuaranteeBody
+    projection: ProjectionBody | None

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
-from discreet.model import CellFactor, Factor, GaussianFactor, NaiveBayesModel
+from discreet.model import CellFactor, GaussianFactor, NaiveBayesModel
+from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, text_of
 
 __all__ = ["Graph"]
@@ -26,23 +27,18 @@ class Graph:
         self.onnx, self.model = onnx, model
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.taken = {factor.name for factor in model.factors}
+        self.taken = {*model.schema.names, *model.inputs.names}
+        self.column = {name: name for name in model.schema.names}
+        """The tensor that holds the column of a feature, of shape (rows, 1)."""
 
     def build(self) -> Any:
         """The whole ONNX model, checked."""
         onnx, helper, model = self.onnx, self.onnx.helper, self.model
         label, probabilities = self._free("label"), self._free("probabilities")
+        inputs = self._inputs()
         joint = self._joint()
         self._decide(joint, label, probabilities)
         kinds = onnx.TensorProto
-        inputs = [
-            helper.make_tensor_value_info(
-                factor.name,
-                kinds.STRING if _is_text(factor) else kinds.DOUBLE,
-                ["rows", 1],
-            )
-            for factor in model.factors
-        ]
         label_kind = kinds.INT64 if _whole(model.schema.classes) else kinds.STRING
         outputs = [
             helper.make_tensor_value_info(label, label_kind, ["rows"]),
@@ -68,6 +64,48 @@ class Graph:
         helper.set_model_props(whole, facts)
         onnx.checker.check_model(whole)
         return whole
+
+    def _inputs(self) -> list[Any]:
+        """Declare the columns that are read, and make components of them where the model does."""
+        names = [factor.name for factor in self.model.factors]
+        projection = self.model.projection
+        if projection is not None and any(one.name in names for one in projection.components):
+            made = {one.name for one in projection.components}
+            names = [name for name in names if name not in made]
+            names += [feature.name for feature in projection.numeric]
+            self._project(projection)
+        kinds = self.onnx.TensorProto
+        return [
+            self.onnx.helper.make_tensor_value_info(
+                name,
+                kinds.STRING if isinstance(self.model.inputs[name], Categorical) else kinds.DOUBLE,
+                ["rows", 1],
+            )
+            for name in names
+        ]
+
+    def _project(self, projection: Projection) -> None:
+        """Components, added up in the order of the features; what is refused counts as missing."""
+        zero, total = self._constant(np.array(0.0)), ""
+        outliers = projection.before.outliers
+        for j, feature in enumerate(projection.numeric):
+            number = self._clipped(feature, feature.name, outliers)
+            number = self._add("Sub", number, self._constant(projection.centre[j]))
+            z = self._add("Div", number, self._constant(projection.scale[j]))
+            absent = self._add("IsNaN", feature.name)
+            absent = self._add("Or", absent, self._refused(feature, feature.name, outliers))
+            z = self._add("Where", absent, zero, z)
+            part = self._add("Mul", z, self._constant(projection.matrix[j][None, :]))
+            total = self._add("Add", total, part) if total else part
+        for k, one in enumerate(projection.components):
+            self.column[one.name] = self._add("Gather", total, self._constant([k]), axis=1)
+
+    def _clipped(self, feature: Numeric, column: str, outliers: str) -> str:
+        if outliers == "clip":
+            for operator, bound in (("Max", feature.lower), ("Min", feature.upper)):
+                if np.isfinite(bound):
+                    column = self._add(operator, column, self._constant(np.array(bound)))
+        return column
 
     def _joint(self) -> str:
         """Joint: log P(c) + sum of log P(x_j | c), added up in the model's own order."""
@@ -105,7 +143,7 @@ class Graph:
 
     def _codes(self, factor: CellFactor) -> str:
         """Cell indices, of shape (rows,); the number of cells stands for "leave it out"."""
-        cells = factor.cells
+        cells, column = factor.cells, self.column[factor.name]
         absent = cells.size if cells.missing is None else cells.missing
         axis = self._constant([1])
         if isinstance(cells.feature, Categorical):
@@ -113,7 +151,7 @@ class Graph:
             known |= {text_of(value): index for index, value in enumerate(cells.feature.values)}
             codes = self._add(
                 "LabelEncoder",
-                factor.name,
+                column,
                 domain="ai.onnx.ml",
                 keys_strings=list(known),
                 values_int64s=list(known.values()),
@@ -121,9 +159,9 @@ class Graph:
             )
             return self._add("Squeeze", codes, axis)
         edges = cells.edges[1:-1] or (np.nan,)  # nothing reaches NaN: a single bin
-        reached = self._add("GreaterOrEqual", factor.name, self._constant(np.array([edges])))
+        reached = self._add("GreaterOrEqual", column, self._constant(np.array([edges])))
         bins = self._add("ReduceSum", self._cast(reached, "INT64"), axis, keepdims=0)
-        number = self._add("Squeeze", factor.name, axis)
+        number = self._add("Squeeze", column, axis)
         bins = self._add(
             "Where", self._add("IsNaN", number), self._constant(np.array(absent)), bins
         )
@@ -135,16 +173,12 @@ class Graph:
         outliers = self.model.schema.outliers
         columns, refusals = [], []
         for factor in factors:
-            feature, column = factor.feature, factor.name
-            refusals.append(self._refused(feature, column, outliers))
-            if outliers == "clip":
-                for operator, bound in (("Max", feature.lower), ("Min", feature.upper)):
-                    if np.isfinite(bound):
-                        column = self._add(operator, column, self._constant(np.array(bound)))
-            columns.append(column)
+            column = self.column[factor.name]
+            refusals.append(self._refused(factor.feature, column, outliers))
+            columns.append(self._clipped(factor.feature, column, outliers))
         axis, last = self._constant([1]), self._constant([2])
         stacked = self._add("Unsqueeze", self._add("Concat", *columns, axis=1), axis)
-        missing = self._add("Concat", *(factor.name for factor in factors), axis=1)
+        missing = self._add("Concat", *(self.column[factor.name] for factor in factors), axis=1)
         missing = self._add("Unsqueeze", self._add("IsNaN", missing), axis)
         refused = self._add("Unsqueeze", self._add("Concat", *refusals, axis=1), axis)
         mean = self._by_class([factor.mean for factor in factors])
@@ -202,10 +236,6 @@ class Graph:
             name += "_"
         self.taken.add(name)
         return name
-
-
-def _is_text(factor: Factor) -> bool:
-    return isinstance(factor, CellFactor) and isinstance(factor.cells.feature, Categorical)
 
 
 def _whole(classes: Sequence[Any]) -> bool:
