@@ -222,12 +222,12 @@ def test_every_truncation_is_refused():
 
 def sealed(edit):
     """A file whose seal is right but whose content is not: it must still be refused."""
-    from discreet.documents import digest_of
+    from discreet.documents import canonical, digest_of
 
     body = json.loads(model().to_json())
     edit(body)
     body.pop("digest")
-    body["digest"] = digest_of(body)
+    body["digest"] = digest_of(canonical(body))
     return json.dumps(body)
 
 

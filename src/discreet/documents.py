@@ -1,7 +1,10 @@
 """Files that travel: versioned JSON that is either read whole or refused with a reason.
 
-A document carries its format, its version and the SHA-256 of its canonical form. The digest
+A document carries its format, its version and the SHA-256 of its canonical bytes. The digest
 finds damage and careless edits; it is no signature, and nobody should read it as one.
+
+Every file is written here: to a new file in the same folder, synced, then renamed, so that a
+reader sees the old content or the new one and a crash loses neither.
 """
 
 from __future__ import annotations
@@ -9,7 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +23,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from discreet.errors import FormatError
 
-__all__ = ["Body", "canonical", "digest_of", "dump", "load", "read_text", "write_text"]
+__all__ = [
+    "Body",
+    "canonical",
+    "canonical_document",
+    "digest_of",
+    "dump",
+    "load",
+    "private_folder",
+    "read_text",
+    "replacing",
+    "write_atomic",
+]
 
 LARGEST = 256 * 1024 * 1024
 """Documents beyond this many characters are refused before they are parsed."""
@@ -47,14 +64,34 @@ def _plain(value: Any) -> Any:
 
 
 def canonical(body: Mapping[str, Any]) -> bytes:
-    """Write a body in the one way that its digest is taken of."""
+    """The one way to write plain values: sorted keys, no spaces, UTF-8."""
     text = json.dumps(_plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode()
 
 
-def digest_of(body: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical form, as ``sha256:<hex>``."""
-    return "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
+def canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
+    """The exact bytes whose SHA-256 is the digest of a document.
+
+    Parameters
+    ----------
+    kind : str
+        ``"schema"``, ``"plan"`` and so on.
+    version : int
+        Of the format.
+    body : mapping
+        Plain values.
+
+    Examples
+    --------
+    >>> canonical_document("plan", 1, {"b": 2.0, "a": [1, "é"]}).decode()
+    '{"a":[1,"é"],"b":2.0,"format":"discreet/plan","version":1}'
+    """
+    return canonical({"format": f"discreet/{kind}", "version": version, **body})
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 of canonical bytes, as ``sha256:<hex>``."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def dump(
@@ -67,7 +104,7 @@ def dump(
     """Write a document of one kind as JSON text; sealed ones carry their digest."""
     whole = {"format": f"discreet/{kind}", "version": version, **_plain(body)}
     if sealed:
-        whole["digest"] = digest_of(whole)
+        whole["digest"] = digest_of(canonical_document(kind, version, body))
     return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
 
 
@@ -121,7 +158,7 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
         )
     stated = whole.pop("digest", None)
     try:
-        actual = digest_of({"format": found, "version": given, **whole})
+        actual = digest_of(canonical_document(kind, given, whole))
     except (RecursionError, UnicodeEncodeError):
         raise FormatError(f"this {kind} is nested or spelt in a way no {kind} is") from None
     if stated != actual and (sealed or stated is not None):
@@ -147,18 +184,124 @@ def read_text(path: str | Path) -> str:
         raise FormatError(f"{path}: cannot be read as text: {error}") from None
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all: to a neighbour first, then renamed over.
+def write_atomic(
+    path: str | Path, data: str | bytes, *, private: bool = False, exclusive: bool = False
+) -> bool:
+    """Write a file whole or not at all; it is on the disk when this returns.
 
-    What is not a plain file (a device, a pipe, a link) is written to as it is.
+    Parameters
+    ----------
+    path : path
+        What is not a regular file (a device, a pipe) is written to as it is. A symbolic link is
+        followed: the file that it names is replaced.
+    data : str or bytes
+    private : bool, default False
+        Make the file readable by its owner alone (0600), in folders that are made likewise (0700)
+        where they do not exist. Otherwise the folder must exist.
+    exclusive : bool, default False
+        Never replace a file: where there is one already, it stays.
+
+    Returns
+    -------
+    bool
+        False where ``exclusive`` found a file and wrote nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_atomic(folder.name + "/kept/once.json", "{}", private=True, exclusive=True)
+    True
+    >>> write_atomic(folder.name + "/kept/once.json", "[]", private=True, exclusive=True)
+    False
     """
-    target = Path(path)
+    content = data.encode() if isinstance(data, str) else data
     try:
-        if target.is_symlink() or (target.exists() and not target.is_file()):
-            target.write_text(text, encoding="utf-8")
-            return
-        beside = target.with_name(f".{target.name}.part")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(target)
+        with replacing(path, private=private, exclusive=exclusive) as draft:
+            draft.write_bytes(content)
+    except FileExistsError:
+        return False
+    return True
+
+
+@contextmanager
+def replacing(
+    path: str | Path, *, private: bool = False, exclusive: bool = False
+) -> Iterator[Path]:
+    """Give a new file to write to, which takes the place of ``path`` when all went well.
+
+    For what is written piece by piece; everything else uses :func:`write_atomic`, whose
+    parameters these are.
+
+    Raises
+    ------
+    FileExistsError
+        Where ``exclusive`` finds a file.
+    FormatError
+        Where the file cannot be written.
+    """
+    try:
+        with _replacing(Path(path), private, exclusive) as draft:
+            yield draft
     except OSError as error:
+        if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
+            raise
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def _replacing(path: Path, private: bool, exclusive: bool) -> Iterator[Path]:
+    if path.is_dir():
+        raise FormatError(f"{path}: is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    target = path if exclusive else path.resolve()
+    if private:
+        private_folder(target.parent)
+    elif not target.parent.is_dir():
+        raise FormatError(f"{path}: the folder {path.parent} does not exist; make it first")
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    mode = 0o600 if private else 0o666
+    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        os.close(opened)
+        if target.exists() and not private:
+            draft.chmod(target.stat().st_mode & 0o777)
+        yield draft
+        _sync(draft, os.O_RDONLY)
+        if exclusive:
+            os.link(draft, target)  # fails if it exists: the first writer wins
+        else:
+            draft.replace(target)
+        if hasattr(os, "O_DIRECTORY"):  # the new name must outlive a power cut, too
+            _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def private_folder(path: str | Path) -> Path:
+    """A folder that exists; it and those above it are made, where missing, for their owner alone.
+
+    The mode of a folder that exists already is its owner's choice and stays.
+    """
+    folder = Path(path)
+    try:
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        for one in reversed(missing):
+            with suppress(FileExistsError):  # made by another process meanwhile
+                one.mkdir(mode=0o700)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be made a folder: {error.strerror}") from None
+    if not folder.is_dir():
+        raise FormatError(f"{path}: is not a folder")
+    return folder
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

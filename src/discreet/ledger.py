@@ -11,7 +11,6 @@ Amounts are the decimal numbers that people write: ten times 0.1 is 1.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, read_text
+from discreet.documents import Body, dump, load, read_text, write_atomic
 from discreet.errors import FormatError, PrivacyError
 
 __all__ = ["Entry", "Ledger", "Spending"]
@@ -147,26 +146,12 @@ class Ledger:
             yield
 
     def _write(self, spending: Spending) -> None:
-        """Write, wait until it is on the disk, then put it in the old one's place."""
         body = {
             "epsilon": spending.epsilon,
             "delta": spending.delta,
             "entries": [entry.model_dump() for entry in spending.entries],
         }
-        beside = self.path.with_name(f".{self.path.name}.part")
-        try:
-            with open(beside, "w", encoding="utf-8") as file:
-                file.write(dump("budget", VERSION, body))
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise FormatError(f"{self.path}: cannot be written: {error.strerror}") from None
+        write_atomic(self.path, dump("budget", VERSION, body), private=True)
 
 
 def _decimal(number: float) -> Fraction:

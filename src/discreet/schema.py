@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from discreet.documents import Body, digest_of, dump, load, parse, read_text
+from discreet.documents import Body, canonical_document, digest_of, dump, load, parse, read_text
 from discreet.errors import SchemaError
 
 __all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "text_of"]
@@ -325,7 +325,7 @@ class Schema:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything the schema says; two parties compare it before they start."""
-        return digest_of({"format": "discreet/schema", "version": VERSION, **self.to_body()})
+        return digest_of(canonical_document("schema", VERSION, self.to_body()))
 
     def to_json(self, indent: int | None = 1) -> str:
         """Write the schema as versioned JSON, without a seal: people are meant to edit it."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.documents import digest_of
+from discreet.documents import canonical, digest_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
@@ -28,7 +28,7 @@ def resealed(plan: Plan, edit: Edit) -> str:
     whole = json.loads(plan.to_json())
     whole.pop("digest")
     edit(whole)
-    return json.dumps({**whole, "digest": digest_of(whole)})
+    return json.dumps({**whole, "digest": digest_of(canonical(whole))})
 
 
 def test_a_plan_comes_back_from_json_unchanged(any_plan: Plan) -> None:

@@ -99,32 +99,14 @@ def folder(path: str) -> Path:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A neighbour to write to, which takes the file's place when all went well.
+    """Give a new file to write to, which takes the place of ``path`` when all went well."""
+    from discreet import documents  # which brings pydantic
 
-    What is no regular file (``/dev/null``, a pipe) is written to directly.
-    """
-    target = Path(path).resolve()
-    beside = target
-    try:
-        if target.is_dir():
-            raise FormatError(f"{path}: is a folder; give the name of a file in it")
-        if not target.parent.is_dir():
-            raise FormatError(f"{path}: the folder {target.parent} does not exist; make it first")
-        if not target.exists() or target.is_file():
-            beside = target.with_name(f".{target.name}.part")
-        yield beside
-        if beside != target:
-            beside.replace(target)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if beside != target:
-            beside.unlink(missing_ok=True)
+    with documents.replacing(path) as draft:
+        yield draft
 
 
 def write(path: str | Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
-    with replacing(path) as beside:
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+    with replacing(path) as draft:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)

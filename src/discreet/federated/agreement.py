@@ -5,6 +5,7 @@ Its hash is in every message and every key, so a message means nothing under ano
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
-from discreet.documents import digest_of, dump
+from discreet.documents import canonical_document, dump
 from discreet.errors import SchemaError
 from discreet.federated.identity import Card, Identity
 from discreet.federated.refusals import ProtocolError
@@ -47,8 +48,7 @@ class Agreement(ABC):
     @cached_property
     def hash(self) -> bytes:
         """SHA-256 of all that was agreed; the signatures are not a part of it."""
-        content = {"format": f"discreet/{self.KIND}", "version": VERSION, **self.content()}
-        return bytes.fromhex(digest_of(content).removeprefix("sha256:"))
+        return hashlib.sha256(canonical_document(self.KIND, VERSION, self.content())).digest()
 
     @property
     def _signed(self) -> bytes:

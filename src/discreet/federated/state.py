@@ -5,11 +5,10 @@ A file is whole and on the disk before anyone hears that its message was accepte
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet.errors import FormatError
+from discreet.documents import private_folder, write_atomic
 from discreet.federated.agreement import Agreement
 from discreet.federated.messages import Message
 
@@ -29,28 +28,11 @@ class Folder:
     """
 
     def __init__(self, path: str | Path, manifest: Agreement) -> None:
-        self.path = Path(path) / manifest.hash.hex()[:32]
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(f"{path}: cannot be made a folder: {error.strerror}") from None
+        self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that nobody else may read, wait for the disk, and give it its name."""
-        beside = self.path / f".{name}.part"
-        try:
-            with open(beside, "wb", opener=_private) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path / name)
-            folder = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise FormatError(f"{self.path / name}: cannot be written: {error.strerror}") from None
+        write_atomic(self.path / name, content, private=True)
 
     def read(self, name: str) -> bytes | None:
         """A file's content; None where there is none."""
@@ -73,7 +55,3 @@ class Folder:
         message = make()
         self.write(f"{name}.sent", message.to_json())
         return message
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.documents import Body, digest_of, dump, load, read_text
+from discreet.documents import Body, canonical_document, digest_of, dump, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.question import Question, QuestionBody
@@ -181,7 +181,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the whole plan; every report names it."""
-        return digest_of({"format": "discreet/plan", "version": VERSION, **self.to_body()})
+        return digest_of(canonical_document("plan", VERSION, self.to_body()))
 
     def to_json(self) -> str:
         """Write the plan as versioned JSON."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from discreet.documents import write_atomic
 from discreet.errors import FormatError
 
 __all__ = ["FolderStore", "MemoryStore", "Store"]
@@ -78,35 +76,7 @@ class FolderStore:
 
     def write(self, plan: str, number: int, report: str) -> bool:
         """Keep a report; False if there is one already."""
-        draft = self.folder / f".{secrets.token_hex(8)}.part"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with draft.open("x", encoding="utf-8") as file:
-                file.write(report)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, self._file(plan, number))  # fails if it exists: first come, only served
-            _sync(self.folder)
-        except FileExistsError as error:
-            if not self.folder.is_dir():
-                raise FormatError(f"{self.folder}: is not a folder") from error
-            return False
-        except OSError as error:
-            raise FormatError(
-                f"{self.folder}: the report cannot be kept, so none was made: {error.strerror}"
-            ) from None
-        finally:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-        return True
-
-
-def _sync(folder: Path) -> None:
-    """Make the folder's new entry outlive a power cut, where folders can be opened."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+            return write_atomic(self._file(plan, number), report, private=True, exclusive=True)
+        except FormatError as error:
+            raise FormatError(f"the report cannot be kept, so none was made: {error}") from None

@@ -22,7 +22,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.documents import digest_of, dump
+from discreet.documents import canonical_document, digest_of, dump
 from discreet.encoding import Bins, Cells
 from discreet.errors import SchemaError
 from discreet.mechanisms.laws import Law, joint_law
@@ -290,8 +290,7 @@ class Questionnaire:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything the questionnaire says; every sheet names it."""
-        head = {"format": "discreet/questionnaire", "version": VERSION}
-        return digest_of({**head, **self.to_body()})
+        return digest_of(canonical_document("questionnaire", VERSION, self.to_body()))
 
     def to_json(self) -> str:
         """Write as versioned JSON with the channels that a device needs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 
 from discreet.cli.files import about, folder, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json
-from discreet.documents import read_text
+from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError
 
 __all__ = ["identity", "manifest"]
@@ -62,14 +61,8 @@ def _public(path: Path, text: str) -> str:
 
 def _secret(path: Path, text: str) -> str:
     """A file that nobody else may read, and that replaces none."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise FormatError(f"{path}: exists; keys are not replaced, choose another name") from None
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be written: {error.strerror}") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    if not write_atomic(path, text, private=True, exclusive=True):
+        raise FormatError(f"{path}: exists; keys are not replaced, choose another name")
     return str(path)
 
 

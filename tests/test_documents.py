@@ -1,0 +1,135 @@
+"""One writer: a file is whole or not there, private where it must be, and never lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from discreet import documents
+from discreet.documents import canonical_document, dump, replacing, write_atomic
+from discreet.errors import FormatError
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_digest_in_a_document_is_the_hash_of_its_canonical_bytes() -> None:
+    body = {"b": float("inf"), "a": [1, "é"]}
+    whole = json.loads(dump("thing", 3, body))
+    content = canonical_document("thing", 3, body)
+    assert whole["digest"] == "sha256:" + hashlib.sha256(content).hexdigest()
+    assert content == '{"a":[1,"é"],"b":"inf","format":"discreet/thing","version":3}'.encode()
+
+
+def test_a_writer_that_fails_half_way_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    file.write_text("old")
+    with pytest.raises(RuntimeError), replacing(file) as draft:
+        draft.write_text("half")
+        assert file.read_text() == "old"
+        raise RuntimeError
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_content_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    real_sync, real_replace = os.fsync, Path.replace
+
+    def sync(handle: int) -> None:
+        happened.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        real_sync(handle)
+
+    def replace(self: Path, target: Path) -> Path:
+        happened.append("rename")
+        return real_replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    write_atomic(tmp_path / "a", "x")
+    assert happened == ["file", "rename", "folder"]
+
+
+def test_private_files_and_the_folders_made_for_them_are_their_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert write_atomic(tmp_path / "one" / "two" / "secret", b"x", private=True)
+        write_atomic(tmp_path / "open", "x")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "one" / "two" / "secret") == 0o600
+    assert mode(tmp_path / "one") == mode(tmp_path / "one" / "two") == 0o700
+    assert mode(tmp_path / "open") == 0o666
+
+
+def test_a_replaced_file_keeps_its_mode_unless_it_must_be_private(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    file.chmod(0o640)
+    write_atomic(file, "new")
+    assert mode(file) == 0o640
+    write_atomic(file, "newer", private=True)
+    assert mode(file) == 0o600
+
+
+def test_an_exclusive_writer_never_replaces(tmp_path: Path) -> None:
+    assert write_atomic(tmp_path / "a", "first", exclusive=True)
+    assert not write_atomic(tmp_path / "a", "second", exclusive=True)
+    assert (tmp_path / "a").read_text() == "first"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_dangling_link_is_taken_by_an_exclusive_writer(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert not write_atomic(tmp_path / "link", "x", exclusive=True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomic(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_what_is_no_regular_file_is_written_to_as_it_is() -> None:
+    write_atomic("/dev/null", "x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(FormatError, match="/dev/full: cannot be written: No space left"):
+        write_atomic("/dev/full", "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "private", "says"),
+    [
+        ("missing/a", False, "does not exist; make it first"),
+        ("", False, "is a folder"),
+        ("file/a", True, "is not a folder"),
+        ("x" * 300, False, "cannot be written: File name too long"),
+    ],
+)
+def test_where_nothing_can_be_written_a_sentence_says_why(
+    name: str, private: bool, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FormatError, match=says):
+        write_atomic(tmp_path / name, "x", private=private)
+
+
+def test_everyone_writes_through_the_one_writer() -> None:
+    """Renames, links and syncs happen in documents.py alone."""
+    package = Path(documents.__file__).parent
+    for file in package.rglob("*.py"):
+        if file.name != "documents.py":
+            text = file.read_text()
+            for word in ("os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
+                assert word not in text, f"{file.relative_to(package)} uses {word}"
