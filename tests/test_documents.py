@@ -30,10 +30,15 @@ def test_the_digest_in_a_document_is_the_hash_of_its_canonical_bytes() -> None:
 def test_a_writer_that_fails_half_way_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
     file = tmp_path / "kept.json"
     file.write_text("old")
-    with pytest.raises(RuntimeError), replacing(file) as draft:
-        draft.write_text("half")
-        assert file.read_text() == "old"
-        raise RuntimeError
+
+    def fails() -> None:
+        with replacing(file) as draft:
+            draft.write_text("half")
+            assert file.read_text() == "old"
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
