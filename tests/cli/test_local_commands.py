@@ -169,7 +169,7 @@ def test_several_reports_share_the_epsilon(ok: Run) -> None:
     plan = ["local", "plan", "mortgage.schema.json", "--epsilon", 1, "--reports", 4, "-o", "p.json"]
     assert "4 reports a person" in ok(*plan).stdout
     made = Plan.read("p.json")
-    assert (made.epsilon, made.guarantee.epsilon) == (0.25, 1.0)
+    assert (made.epsilon, made.report_epsilon, made.guarantee.epsilon) == (1.0, 0.25, 1.0)
 
 
 @pytest.mark.parametrize(

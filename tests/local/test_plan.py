@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
 from discreet.local.simulation import questions_for
 from discreet.mechanisms.frequency import DE
-from discreet.mechanisms.mean import Duchi, DuchiMany, Laplace
+from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, Laplace, PiecewiseMany
 from discreet.randomness import SeededRandom
 from discreet.schema import Schema
 
@@ -147,7 +148,7 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
         (lambda text: "", "truncated"),
         (lambda text: "[]", "JSON object"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
-        (lambda text: text.replace('"version": 1', '"version": 2'), "update discreet"),
+        (lambda text: text.replace('"version": 2', '"version": 3'), "update discreet"),
     ],
 )
 def test_what_is_no_plan_is_refused(plan: Plan, change: Callable[[str], str], message: str) -> None:
@@ -211,3 +212,24 @@ def test_several_reports_share_the_epsilon(schema: Schema) -> None:
 def test_every_mechanism_of_a_plan_keeps_its_epsilon(any_plan: Plan) -> None:
     for question in any_plan.questions:
         assert question.mechanism.epsilon_exact() <= any_plan.epsilon * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("kind", [PiecewiseMany, HybridMany])
+@pytest.mark.parametrize("window", ["least", "published"])
+def test_a_plan_with_either_window_comes_back_from_its_file(
+    schema: Schema, kind: Any, window: Any
+) -> None:
+    plan = Plan(schema, 1.0, [Question(("income",), kind(1.0, 2, window), 1, 1)])
+    again = Plan.from_json(plan.to_json())
+    assert again.questions == plan.questions
+    assert again.canonical() == plan.canonical()
+
+
+def test_epsilon_is_per_person_however_many_reports_share_it(schema: Schema) -> None:
+    """Exactly: seven reports of a seventh each, as floats, must not add up to more than all."""
+    for epsilon, reports in ((1.0, 3), (0.7, 7), (0.1, 49)):
+        plan = make_plan(schema, epsilon, reports=reports)
+        assert plan.epsilon == plan.guarantee.epsilon == epsilon
+        assert Fraction(plan.report_epsilon) * reports <= Fraction(epsilon)
+        with pytest.raises(PrivacyError, match="the plan promises"):
+            Plan(schema, epsilon * 0.99, plan.questions, plan.edges, reports=reports)

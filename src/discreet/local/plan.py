@@ -10,9 +10,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -21,14 +22,16 @@ from discreet.arrays import Floats, Integers
 from discreet.documents import Body, canonical_document, digest_of, dump, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
 from discreet.privacy import Charge, Guarantee
+from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = ["Assignment", "Plan", "Question"]
 
 Assignment = Literal["draw", "groups"]
-VERSION = 1
+VERSION = 2
 
 MOST_REPORTS = 1000
 """Of one person to one plan."""
@@ -38,11 +41,13 @@ MOST_REPORTS = 1000
 class Plan:
     """Questions for a population, each person answering as many as ``reports`` says.
 
+    A :class:`~discreet.collection.protocol.Collection`.
+
     Parameters
     ----------
     schema : Schema
     epsilon : float
-        Of one report. A person who sends several pays for each.
+        Per person and total: the reports of one person together lose at most this.
     questions : sequence of Question
     edges : mapping of feature name to bin edges
         For numeric features that are asked by cell.
@@ -58,6 +63,10 @@ class Plan:
     edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     assignment: Assignment = "draw"
     reports: int = 1
+
+    kind: ClassVar[str] = "plan"
+    noun: ClassVar[str] = "report"
+    device: ClassVar[Literal["software"]] = "software"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions))
@@ -82,10 +91,11 @@ class Plan:
         self._check_edges()
 
     def _check_question(self, number: int, question: Question) -> None:
-        if not question.mechanism.epsilon <= self.epsilon:
+        if not question.epsilon <= self.report_epsilon:
             raise PrivacyError(
-                f"question {number} spends {question.mechanism.epsilon:g}, "
-                f"the plan promises {self.epsilon:g}"
+                f"question {number} spends {question.epsilon:g}, the plan promises "
+                f"{self.epsilon:g} per person for {self.reports} "
+                f"report{'s' * (self.reports > 1)}"
             )
         if question.mechanism.size != self.size_of(question):
             raise SchemaError(
@@ -150,11 +160,17 @@ class Plan:
         return np.asarray(weights / weights.sum())
 
     @property
+    def report_epsilon(self) -> float:
+        """The most that one report may lose, so that all together keep to epsilon."""
+        return share_of(self.epsilon, self.reports)
+
+    @property
     def guarantee(self) -> Guarantee:
         """What a respondent of this plan is promised, over all reports they may send."""
-        spent = max(question.mechanism.epsilon for question in self.questions)
+        spent = max(question.epsilon for question in self.questions)
+        total = self.epsilon if spent == self.report_epsilon else self.reports * spent
         return Guarantee(
-            self.reports * spent,
+            total,
             neighbours="replace",
             trust="local",
             unit="everything one person answers",
@@ -166,6 +182,46 @@ class Plan:
             ),
             charges=tuple(Charge(f"report {i + 1}", spent) for i in range(self.reports)),
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a whole record: the features, then the target."""
+        return (*self.schema.names, self.schema.target)
+
+    def asked(self, question: int) -> tuple[str, ...]:
+        """The columns of a record that one question is about."""
+        return (*self.questions[question].features, self.schema.target)
+
+    def draw(self, people: int, random: Random) -> Integers:
+        """Which question each of some people answers, drawn without looking at a record."""
+        draws = random.integers(int(self.bounds[-1]), people)
+        return np.searchsorted(self.bounds, draws, side="right")
+
+    def prepared(
+        self,
+        record: Mapping[str, Any],
+        question: int | None = None,
+        personal: Mapping[str, Any] | None = None,
+        by_hand: bool = False,
+    ) -> devices.Records:
+        """One checked record as a device randomizes it.
+
+        This is the place where a device applies what the plan says about a record before any
+        question is answered. ``personal`` and ``by_hand`` belong to questionnaires.
+        """
+        if personal is not None or by_hand:
+            raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
+        return devices.prepared(self, record, question)
+
+    def encoded(
+        self, columns: Mapping[str, Any], classes: Integers | None = None
+    ) -> devices.Records:
+        """Columns of many records as devices randomize them."""
+        return devices.encoded(self, columns, classes)
+
+    def randomized(self, question: int, codes: Any, random: Random) -> Integers:
+        """Randomized answers of many people to one question, one row per person."""
+        return devices.randomized(self, question, codes, random)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -181,7 +237,11 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the whole plan; every report names it."""
-        return digest_of(canonical_document("plan", VERSION, self.to_body()))
+        return digest_of(self.canonical())
+
+    def canonical(self) -> bytes:
+        """The bytes whose SHA-256 is the digest."""
+        return canonical_document("plan", VERSION, self.to_body())
 
     def to_json(self) -> str:
         """Write the plan as versioned JSON."""
@@ -210,6 +270,14 @@ class Plan:
     def read(cls, path: str | Path) -> Plan:
         """Read a plan file."""
         return cls.from_json(read_text(path))
+
+
+def share_of(epsilon: float, reports: int) -> float:
+    """The largest float of which ``reports`` together do not exceed epsilon."""
+    part = epsilon / reports
+    if math.isfinite(part) and Fraction(part) * reports > Fraction(epsilon):
+        return math.nextafter(part, 0)
+    return part
 
 
 class _PlanBody(Body):

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.encoding import Bins, Cells, numbers_of
 from discreet.errors import PrivacyError, SchemaError
-from discreet.local.plan import Assignment, Plan, Question
+from discreet.local.plan import Assignment, Plan, Question, share_of
 from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import DuchiMany, HybridMany, Laplace, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
@@ -83,7 +83,7 @@ def make_plan(
         raise SchemaError(f"respondents is {respondents!r}; expect at least one")
     if isinstance(reports, bool) or reports < 1:
         raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
-    each = epsilon / reports
+    each = share_of(epsilon, reports)
     gaussian = (
         [f for f in schema.features if isinstance(f, Numeric)] if numeric == "gaussian" else []
     )
@@ -119,7 +119,7 @@ def make_plan(
         weighted.insert(0, (alone, class_share))
     return Plan(
         schema,
-        each,
+        epsilon,
         [
             Question(q.features, q.mechanism, max(1, round(share * WEIGHTS)), q.power)
             for q, share in weighted

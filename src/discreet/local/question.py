@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
+from discreet.arrays import Booleans, Integers
+from discreet.collection.protocol import FEW, LARGEST
 from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
-from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
+from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import MEAN_ORACLES, Laplace, MeanOracle
 
 __all__ = ["Question", "QuestionBody", "mean_oracle_of"]
@@ -20,7 +26,7 @@ MOST_NUMBERS = 1 << 19
 
 @dataclass(frozen=True)
 class Question:
-    """One question of a plan.
+    """One question of a plan: a :class:`~discreet.collection.protocol.Channel`.
 
     Parameters
     ----------
@@ -59,6 +65,67 @@ class Question:
                 f"laplace is told that {self.mechanism.active} numbers may differ from zero, but "
                 f"{len(self.features)} features are asked at once"
             )
+
+    @property
+    def name(self) -> str:
+        """Short name of the mechanism."""
+        return self.mechanism.name
+
+    @property
+    def width(self) -> int:
+        """How many integers an answer has."""
+        return self.mechanism.width
+
+    @property
+    def epsilon(self) -> float:
+        """Loss of one answer."""
+        return self.mechanism.epsilon
+
+    @property
+    def size(self) -> int:
+        """How many integers the answers add up to."""
+        if isinstance(self.mechanism, FrequencyOracle):
+            return self.mechanism.size
+        return len(self.mechanism.units) * self.mechanism.size
+
+    @cached_property
+    def outputs(self) -> int | None:
+        """How many different answers there are; None where they are more than ``FEW``."""
+        if isinstance(self.mechanism, SHE):
+            return None
+        if isinstance(self.mechanism, FrequencyOracle):
+            found = sum(1 for _ in itertools.islice(self.mechanism.outputs(), FEW + 1))
+        else:
+            found = self.mechanism._output_count()
+        return found if found <= FEW else None
+
+    def faulty(self, matrix: Integers) -> Booleans:
+        """Which answers, one a row, no respondent could have sent."""
+        huge = (matrix > LARGEST) | (matrix < -LARGEST)
+        # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
+        wrong: Booleans = self.mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
+        return wrong
+
+    def tally(self, matrix: Integers) -> Integers:
+        """What valid answers add up to."""
+        if isinstance(self.mechanism, FrequencyOracle):
+            return self.mechanism.tally(self.mechanism.decode(matrix))
+        return self.mechanism.tally(matrix)
+
+    def possible(self, sums: Integers, answers: int) -> bool:
+        """Whether so many answers can add up to these sums."""
+        mechanism, numbers = self.mechanism, [int(number) for number in sums]
+        if isinstance(mechanism, SHE):
+            return max(map(abs, numbers)) <= mechanism.furthest * answers
+        if isinstance(mechanism, FrequencyOracle):
+            supported = {DE: 1, SS: getattr(mechanism, "subset", 0)}.get(type(mechanism))
+            exact = supported is None or sum(numbers) == supported * answers
+            return exact and min(numbers) >= 0 and max(numbers) <= answers
+        by_unit = np.asarray(sums).reshape(len(mechanism.units), -1)
+        return all(
+            max(map(abs, row.tolist())) <= most * answers
+            for row, most in zip(by_unit, mechanism._largest(), strict=True)
+        )
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -102,13 +169,23 @@ def mean_oracle_of(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
     """The mean oracle that a plan names; its probabilities must be those of its epsilon."""
     if name not in MEAN_ORACLES:
         raise SchemaError(f"mechanism is {name!r}; write one of {', '.join(MEAN_ORACLES)}")
-    kind = MEAN_ORACLES[name]
+    kind: Any = MEAN_ORACLES[name]
     known = inspect.signature(kind).parameters
     given = {key: value for key, value in parameters.items() if key in known}
     try:
-        mechanism = kind(**given)
+        made = [kind(**given, **window) for window in _windows(known, parameters)]
     except TypeError:
         raise SchemaError(f"the parameters of {name} lack its epsilon or size") from None
-    if mechanism.parameters() != dict(parameters):
-        raise PrivacyError(f"the parameters of {name} are not those of its epsilon and size")
-    return mechanism
+    for mechanism in made:
+        if mechanism.parameters() == dict(parameters):
+            return mechanism  # type: ignore[no-any-return]
+    raise PrivacyError(f"the parameters of {name} are not those of its epsilon and size")
+
+
+def _windows(known: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The windows that a piecewise mechanism may have; its parameters tell which one it has."""
+    if "window" not in known:
+        return [{}]
+    half = parameters.get("half")  # of a single number any window may be chosen
+    chosen = [half] if isinstance(half, int) and not isinstance(half, bool) else []
+    return [{"window": window} for window in ("least", "published", *chosen)]

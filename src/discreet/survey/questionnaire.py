@@ -17,18 +17,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
+from discreet.collection.protocol import Device
 from discreet.documents import canonical_document, digest_of, dump
 from discreet.encoding import Bins, Cells
 from discreet.errors import SchemaError
 from discreet.mechanisms.laws import Law, joint_law
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
+from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
+from discreet.survey import device as devices
 from discreet.survey.group import Group, Model
 from discreet.survey.promise import promise_of, relied_on
 
@@ -36,7 +39,6 @@ __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
 
 VERSION = 1
 Personal = Literal["device", "own"]
-Device = Literal["software", "hand", "either"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Wording:
 @dataclass(frozen=True, eq=False)
 class Questionnaire:
     """Private questions in groups, each group randomized by itself.
+
+    A :class:`~discreet.collection.protocol.Collection` with a single question, whose answer is the
+    whole sheet.
 
     Parameters
     ----------
@@ -97,6 +102,11 @@ class Questionnaire:
     title: str = ""
     introduction: str = ""
     notes: Sequence[str] = ()
+
+    kind: ClassVar[str] = "questionnaire"
+    noun: ClassVar[str] = "sheet"
+    reports: ClassVar[int] = 1
+    assignment: ClassVar[Literal["draw"]] = "draw"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
@@ -271,6 +281,49 @@ class Questionnaire:
             for channel in self.channels
         )
 
+    @cached_property
+    def questions(self) -> tuple[devices.SheetChannel]:
+        """The one question of this collection: the whole sheet."""
+        labels = tuple(self.cells[name].labels for name in self.names)
+        return (devices.SheetChannel(self.names, self.sizes, labels, sum(self.epsilons)),)
+
+    def asked(self, question: int) -> tuple[str, ...]:
+        """All questions: a sheet is answered whole."""
+        return self.names
+
+    def draw(self, people: int, random: Random) -> Integers:
+        """There is one question; nothing is drawn."""
+        return np.zeros(people, np.int64)
+
+    def prepared(
+        self,
+        record: Mapping[str, Any],
+        question: int | None = None,
+        personal: Mapping[str, Any] | None = None,
+        by_hand: bool = False,
+    ) -> Integers:
+        """One person's checked answers as a device randomizes them.
+
+        Parameters
+        ----------
+        record : mapping of question to answer
+            The true answers to all private questions; by hand, what was ticked in the end.
+        question : int, optional
+            There is only question 0, the whole sheet.
+        personal : mapping of question to answer, optional
+            The answers to the paired personal questions, where they are the person's own.
+        by_hand : bool, default False
+        """
+        return devices.prepared(self, record, personal, by_hand)
+
+    def encoded(self, columns: Mapping[str, Any]) -> Integers:
+        """Columns of true answers as numbers, one row per person, in the order of a sheet."""
+        return devices.encoded(self, columns)
+
+    def randomized(self, question: int, codes: Any, random: Random) -> Integers:
+        """Randomized sheets of many people, one row per person."""
+        return devices.randomized(self, np.asarray(codes), random)
+
     @property
     def guarantee(self) -> Guarantee:
         """What a respondent is promised, over the whole sheet."""
@@ -290,7 +343,11 @@ class Questionnaire:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything the questionnaire says; every sheet names it."""
-        return digest_of(canonical_document("questionnaire", VERSION, self.to_body()))
+        return digest_of(self.canonical())
+
+    def canonical(self) -> bytes:
+        """The bytes whose SHA-256 is the digest."""
+        return canonical_document("questionnaire", VERSION, self.to_body())
 
     def to_json(self) -> str:
         """Write as versioned JSON with the channels that a device needs."""
