@@ -171,11 +171,16 @@ class Cells:
         assert isinstance(self.feature, Categorical)
         return {text_of(value): index for index, value in enumerate(self.feature.values)}
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The public values of a categorical feature, as every engine spells them."""
+        return tuple(self._index)
+
     def index(self, value: Any) -> int:
         """The cell of one value: all that a respondent's device needs."""
         name = self.feature.name
         if isinstance(self.feature, Categorical):
-            found = self._lookup(value)
+            found = self.lookup(value)
             if found is not None:
                 return found
         if is_missing(value, self.tokens):
@@ -194,7 +199,8 @@ class Cells:
             return self.other
         return int(self.column(np.array([value], dtype=object))[0])
 
-    def _lookup(self, value: Any) -> int | None:
+    def lookup(self, value: Any) -> int | None:
+        """The cell of a public value in any of its spellings; None for all others."""
         if value is None or (isinstance(value, float) and value != value):
             return None
         found = self._index.get(text_of(value))
@@ -254,7 +260,7 @@ def class_codes(schema: Schema, values: Any) -> Codes:
     )
 
     def index(value: Any) -> int:
-        found = cells._lookup(value)
+        found = cells.lookup(value)
         if found is not None:
             return found
         if is_missing(value, schema.missing_tokens):

@@ -31,6 +31,8 @@ SCHEMA = Schema(
         Numeric("age", 18, 99, integer=True),
         Numeric("income", -1.3, 1000.7),
         Numeric("written", 0.1, 0.9),
+        Categorical("switch", [True, False]),
+        Numeric("when", 1.7e9, 1.7e9 + 60),
     ],
     "class",
     ["no", "y\\e's", "never"],
@@ -47,6 +49,8 @@ TYPES = {
     "age": pa.int64(),
     "income": pa.float64(),
     "written": pa.string(),
+    "switch": pa.string(),
+    "when": pa.float64(),
     "class": pa.string(),
     "w": pa.float64(),
 }
@@ -73,6 +77,8 @@ def made(seed: int = 11, size: int = 900) -> pa.Table:
             [None, math.nan, chance.choice(edges), chance.uniform(-1, 999)]
         ),
         "written": lambda: chance.choice([*texts, repr(chance.random())]),
+        "switch": lambda: chance.choice(["True", "tRUE", "false", "FaLsE", "?", "", None, "x"]),
+        "when": lambda: chance.choice([None, 1.7e9 + chance.uniform(0, 60)]),
         "class": lambda: chance.choice(["no", "y\\e's"]),
         "w": lambda: chance.choice([0.0, 0.5, 1.25]),
     }
@@ -171,7 +177,7 @@ def test_sums_beyond_the_integers_of_a_double_are_exact_on_postgres(postgres: st
 )
 def test_postgres_refuses_what_does_not_fit(postgres: str, bad: dict[str, Any], words: str) -> None:
     good = {"zip": "05", "level": 1, "flag": True, "share": 0.5, "age": 30, "income": 1.5}
-    good |= {"written": "0.5", "class": "no", "w": 1.0}
+    good |= {"written": "0.5", "switch": "TRUE", "when": 1.7e9, "class": "no", "w": 1.0}
     rows = [good, {**good, **bad}]
     table = pa.table({n: pa.array([row[n] for row in rows], type=t) for n, t in TYPES.items()})
     strict = Schema(SCHEMA.features, "class", SCHEMA.classes)

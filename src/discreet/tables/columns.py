@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.encoding import Cells
 from discreet.errors import SchemaError
+from discreet.schema import text_of
 
-__all__ = ["Numbers", "bin_of", "exact", "folded", "key", "not_whole"]
+__all__ = ["Numbers", "bin_of", "exact", "key", "most_keys", "not_whole"]
 
 NUMBER = (
     r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?[012]?\d?\d)?"
@@ -32,38 +33,71 @@ def exact(number: float) -> Any:
     return ibis.literal(repr(float(number))).cast("float64")
 
 
-def key(column: Any) -> Any:
-    """A column to group by: text, whole numbers, doubles or booleans."""
+def key(column: Any, cells: Cells) -> Any:
+    """A column to group by, with one key for every public cell: all spellings of a cell are folded.
+
+    Without it, one more row with a rare spelling of a value would be one more group.
+    """
     kind = column.type()
-    if kind.is_string() or kind.is_integer() or kind.is_boolean():
+    if kind.is_boolean():
         return column
-    return column.cast("float64" if kind.is_floating() or kind.is_decimal() else "string")
+    if kind.is_integer():
+        return _known_only(column, cells, _whole_texts(cells), lambda whole: whole)
+    if kind.is_floating() or kind.is_decimal():
+        return _float_key(column.cast("float64"), cells)
+    return _text_key(column if kind.is_string() else column.cast("string"), cells)
 
 
-def folded(column: Any, cells: Cells) -> Any:
-    """The same, with all values that are not public turned into one that is not public either."""
+def most_keys(column: Any, cells: Cells) -> int:
+    """How many different keys a column can have whose values all fit the schema."""
+    return max(cells.size, 3) if column.type().is_boolean() else cells.size
+
+
+def _text_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    kind = column.type()
-    texts = list(cells._index)
-    kept = column.isnull()
-    if kind.is_string():
-        known: list[Any] = ["", *cells.tokens, *texts]
-        stranger: Any = "(other)" + "'" * max(map(len, known))
-    elif kind.is_integer():
-        known = [int(text) for text in texts if re.fullmatch(r"-?\d{1,18}", text)]
-        stranger = max(known, default=0) + 1
-    elif kind.is_floating():
-        numbers = [_float_or_none(text) for text in texts]
-        finite = [number for number in numbers if number is not None]
-        known = [exact(number) for number in finite]
-        kept |= column.isnan()
-        stranger = exact(2.0 * max(map(abs, finite), default=0.0) + 1.0)
-    else:
+    texts = set(cells.texts)
+    truths = sorted(texts & {"true", "false"})
+    folds = []
+    if truths:
+        small = column.lower()
+        spelled = small.isin(truths)
+        if exact_ones := sorted(text for text in texts if text != text.lower() in truths):
+            spelled &= ~column.isin(exact_ones)
+        folds.append((spelled, small))
+    if missing := sorted({"", *cells.tokens} - texts):
+        folds.append((column.isin(missing), ibis.null("string")))
+    if cells.other is not None:
+        stranger = "(other)" + "'" * max(map(len, [*texts, *cells.tokens]), default=0)
+        folds.append((column.notnull() & ~column.isin(sorted(texts)), ibis.literal(stranger)))
+    return ibis.cases(*folds, else_=column) if folds else column
+
+
+def _float_key(column: Any, cells: Cells) -> Any:
+    import ibis
+
+    missing, zero = column.isnan(), exact(0.0)  # -0.0 is another group than 0.0 on some engines
+    column = ibis.cases((missing, ibis.null("float64")), (column == zero, zero), else_=column)
+    numbers = [number for text in cells.texts if (number := _float_or_none(text)) is not None]
+    return _known_only(column, cells, numbers, exact)
+
+
+def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[Any], Any]) -> Any:
+    """Numbers as they are, or all that are not public as one that is not public either."""
+    import ibis
+
+    if cells.other is None:
         return column
-    if known:
-        kept |= column.isin(known)
-    return ibis.ifelse(kept, column, stranger)
+    stranger = literal(2 * max(map(abs, known), default=0) + 1)
+    if not known:
+        return column.isnull().ifelse(ibis.null(column.type()), stranger)
+    kept = column.isnull() | column.isin([literal(number) for number in known])
+    return kept.ifelse(column, stranger)
+
+
+def _whole_texts(cells: Cells) -> list[int]:
+    """Public values that a whole number can spell."""
+    return [int(text) for text in cells.texts if re.fullmatch(r"0|-?[1-9]\d{0,17}", text)]
 
 
 def _float_or_none(text: str) -> float | None:
@@ -71,7 +105,7 @@ def _float_or_none(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and text_of(number) == text else None
 
 
 class Numbers:

@@ -9,13 +9,15 @@ PostgreSQL, Spark and whatever else ibis speaks to, with identical integers on e
 3. ``GROUP BY class, a, b`` over pairs of features, rolled up here through the schema's own cells;
 4. ``GROUP BY class, k`` for each numeric feature whose order statistics are asked for.
 
-No query can return more rows than a valid table has groups, plus one: a column full of junk ends
-in the error about its first unknown value, not in exhausted memory.
+All spellings of a value are folded inside the query, so that a table that fits the schema has at
+most one group for every combination of public cells. No query fetches more groups than that, plus
+one: a column full of junk ends in the error about its first unknown value, not in exhausted
+memory, and a result that would be cut is an error, never a smaller count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from math import prod
 from typing import Any, Literal
@@ -23,9 +25,9 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Array, Integers
-from discreet.encoding import Bins, Cells, Grid, class_codes, columns_of
+from discreet.encoding import Bins, Grid, class_codes, columns_of
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
 from discreet.tables.engines import fetched, kind_of, open_table, parsed, reading
 from discreet.tables.queries import Rows, check_numbers
@@ -141,7 +143,6 @@ class _Counting:
     ) -> None:
         self.rows, self.schema, self.moments = rows, rows.schema, moments
         self.classes = len(self.schema.classes)
-        self.target = Categorical(self.schema.target, self.schema.classes, optional=False)
         self.numeric = [f for f in self.schema.features if isinstance(f, Numeric)]
         self.ordered = self.numeric if order else []
         self.groups = pairs({name: cells.size for name, cells in rows.cells.items()})
@@ -160,25 +161,37 @@ class _Counting:
         by_name = {name: tables[name] for name in self.rows.cells}
         return Statistics(self.schema, totals, tables=by_name, moments=sums, orders=orders)
 
-    def _fetch(self, query: Any, most: int) -> tuple[Integers, Any]:
-        """Run a query whose first column is the class; give class indices and all columns."""
-        result = fetched(query.limit((self.classes + 4) * most + 1))
+    def _fetch(
+        self, query: Any, most: int, lookups: Sequence[Callable[[Any], int]] = ()
+    ) -> tuple[Integers, Any, list[Integers]]:
+        """Run a query whose first column is the class, followed by the columns ``a0``, ``a1`` ...
+
+        Gives class indices, all columns, and the cells that ``lookups`` find for ``a0``, ``a1`` ...
+        """
+        most *= self.rows.most_keys(self.schema.target)
+        result = fetched(query.limit(most + 1))
         self.done += 1
         if self.progress is not None:
             self.progress(self.done, self.total)
-        cells = Cells(self.target, (), self.schema.missing_tokens)
+        where = _indices(result.column("y"), self._class)
+        found = [_indices(result.column(f"a{i}"), index) for i, index in enumerate(lookups)]
+        if result.num_rows > most:  # a sum over some of the groups would not be the count
+            raise SchemaError(
+                f"the table has more than {most} groups of classes and values, more than the "
+                "schema allows, although each of them fits it; this should never happen, and "
+                "nothing was counted: please report it with the types of the columns"
+            )
+        return where, result, found
 
-        def index(value: Any) -> int:
-            found = cells._lookup(value)
-            if found is None:  # class_codes has the words for it
-                class_codes(self.schema, np.array([value], dtype=object))
-            return -1 if found is None else found
-
-        return _indices(result.column("y"), index), result
+    def _class(self, value: Any) -> int:
+        found = self.rows.target.lookup(value)
+        if found is None:  # class_codes has the words for it
+            class_codes(self.schema, np.array([value], dtype=object))
+        return -1 if found is None else found
 
     def _by_class(self) -> tuple[Array, dict[str, Moments]]:
         """Totals and moments, from one query or, for floats, two."""
-        where, result = self._fetch(self.rows.by_class(self.moments), 1)
+        where, result, _ = self._fetch(self.rows.by_class(self.moments), 1)
         check_numbers(self.schema, self.rows, result)
         totals = self._spread(where, result, "n")
         if self.moments is None or not self.numeric:
@@ -198,7 +211,7 @@ class _Counting:
             steps = [1.0] * len(names)
             keys = dict(zip(result.column("y").to_pylist(), where.tolist(), strict=True))
             about = self.rows.about(keys, dict(zip(names, origins, strict=True)))
-            where, result = self._fetch(about, 1)
+            where, result, _ = self._fetch(about, 1)
             sums = self._each(where, result, "s")
         squares = self._each(where, result, "q")
         return totals, {
@@ -224,19 +237,19 @@ class _Counting:
 
     def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
         kind = np.int64 if self.rows.weights is None else np.float64
-        most = prod(self.rows.spellings(name) for name in group)
-        where, result = self._fetch(self.rows.by_cells(group), most)
+        most = prod(self.rows.most_keys(name) for name in group)
+        lookups = [self.rows.index(name) for name in group]
+        where, result, found = self._fetch(self.rows.by_cells(group), most, lookups)
         numbers = _column(result, "n", kind)
-        for position, name in enumerate(group):
+        for name, cell in zip(group, found, strict=True):
             cells = self.rows.cells[name]
-            cell = _indices(result.column(f"a{position}"), self.rows.index(name))
             counts = np.zeros((self.classes, cells.size), dtype=kind)
             np.add.at(counts, (where, cell), numbers)
             yield name, Table(cells, counts)
 
     def _order(self, feature: Numeric) -> Order:
         grid = Grid.of(feature)
-        where, result = self._fetch(self.rows.by_level(feature.name), grid.levels + 2)
+        where, result, _ = self._fetch(self.rows.by_level(feature.name), grid.levels + 1)
         levels, position = np.unique(_column(result, "k", np.int64), return_inverse=True)
         counts = np.zeros((self.classes, len(levels)), dtype=np.int64)
         np.add.at(counts, (where, position), _column(result, "n", np.int64))

@@ -14,8 +14,8 @@ import numpy as np
 
 from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema
-from discreet.tables.columns import Numbers, bin_of, exact, folded, key, not_whole
+from discreet.schema import Categorical, Numeric, Schema
+from discreet.tables.columns import Numbers, bin_of, exact, key, most_keys, not_whole
 
 __all__ = ["Rows", "check_numbers"]
 
@@ -41,11 +41,14 @@ class Rows:
             for feature in schema.features
             if bins is not None or not isinstance(feature, Numeric)
         }
+        target = Categorical(schema.target, schema.classes, optional=False)
+        self.target = Cells(target, (), schema.missing_tokens)
         self.numbers = Numbers(table, schema.missing_tokens)
 
-    def spellings(self, name: str) -> int:
-        """At most so many different raw values of a feature are valid."""
-        return self.cells[name].size + len(self.schema.missing_tokens) + 4
+    def most_keys(self, name: str) -> int:
+        """How many different keys a feature, or the class, has in a table that fits the schema."""
+        cells = self.target if name == self.schema.target else self.cells[name]
+        return most_keys(self.table[name], cells)
 
     def index(self, name: str) -> Callable[[Any], int]:
         """From what a query groups by to the cell."""
@@ -104,14 +107,12 @@ class Rows:
         return rows.group_by("y").agg(**found)
 
     def by_cells(self, names: Sequence[str]) -> Any:
-        """How many rows of each class have each combination of the raw values of features."""
+        """How many rows of each class have each combination of the cells of features."""
         numeric = [feature for feature in self.numeric if feature.name in names]
         raw = {}
         for position, name in enumerate(names):
             if name not in [feature.name for feature in numeric]:
-                column = key(self.table[name])
-                cells = self.cells[name]
-                raw[f"a{position}"] = column if cells.other is None else folded(column, cells)
+                raw[f"a{position}"] = key(self.table[name], self.cells[name])
         rows = self._numbers(numeric, raw)
         if numeric:
             rows = rows.mutate(**self._clipped(rows, numeric, False))
@@ -147,7 +148,7 @@ class Rows:
 
     def _numbers(self, numeric: Sequence[Numeric], raw: Mapping[str, Any] | None = None) -> Any:
         """The class y, the weight w, numbers x0 … with NULL for missing, text that is no number."""
-        columns = {"y": key(self.table[self.schema.target]), **(raw or {})}
+        columns = {"y": key(self.table[self.schema.target], self.target), **(raw or {})}
         if self.weights is not None:
             columns["w"] = self.numbers.of(self.weights)[0]
         for j, feature in enumerate(numeric):
