@@ -1,17 +1,27 @@
-"""Everything discreet raises on purpose.
+"""Everything discreet raises on purpose, the same for all four trust models.
 
 ::
 
-    DiscreetError                 base of all
-    ├── SchemaError               the public description is wrong, or a value lies outside it
-    ├── FormatError               a file is truncated, tampered with, foreign or too new
-    ├── PrivacyError              what was asked would break a promise
-    ├── EstimationError           the statistics cannot be turned into what was asked
-    └── MissingDependencyError    an optional extra is not installed
+    DiscreetError                   base of all
+    ├── SchemaError                 a public description (schema, plan, questionnaire, manifest) or
+    │                               a parameter is wrong, or a value lies outside the schema
+    ├── FormatError                 a file is truncated, tampered with, foreign or too new
+    ├── PrivacyError                what was asked would break a promise:
+    │   │                             central    a budget that is used up, unbounded weights
+    │   │                             local      a plan beyond what a device's owner allowed
+    │   │                             survey     the truth sent where a promise was expected
+    │   │                             federated  too few honest parties for the promised noise
+    │   └── RefusedError            a method of scikit-learn that no promise allows
+    ├── EstimationError             the statistics cannot be turned into what was asked
+    ├── ProtocolError               a message of another party breaks the protocol
+    │                               (discreet.federated.refusals)
+    └── MissingDependencyError      an optional extra is not installed
 
-    PrivacyWarning                something private was read in order to be helpful
+    PrivacyWarning                  something private was read, or budgets of several fits add up
 
-Every message names the field, the rule, the value and the way out.
+All but MissingDependencyError (an ImportError) are ValueErrors; RefusedError is an AttributeError
+as well, so that ``hasattr`` says no. Every message names the field, the rule, the value and the
+way out.
 """
 
 from __future__ import annotations
@@ -23,6 +33,7 @@ __all__ = [
     "MissingDependencyError",
     "PrivacyError",
     "PrivacyWarning",
+    "RefusedError",
     "SchemaError",
 ]
 
@@ -32,7 +43,7 @@ class DiscreetError(Exception):
 
 
 class SchemaError(DiscreetError, ValueError):
-    """The public description is wrong, or a value lies outside it."""
+    """A public description or a parameter is wrong, or a value lies outside the schema."""
 
 
 class FormatError(DiscreetError, ValueError):
@@ -41,6 +52,10 @@ class FormatError(DiscreetError, ValueError):
 
 class PrivacyError(DiscreetError, ValueError):
     """What was asked would break a promise."""
+
+
+class RefusedError(PrivacyError, AttributeError):
+    """A method that scikit-learn knows and that no promise allows."""
 
 
 class EstimationError(DiscreetError, ValueError):
@@ -65,4 +80,4 @@ class MissingDependencyError(DiscreetError, ImportError):
 
 
 class PrivacyWarning(UserWarning):
-    """Something private was read, or a promise rests on an assumption that was not checked."""
+    """Something private was read, or the budgets of several fits add up."""

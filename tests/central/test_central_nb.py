@@ -187,14 +187,29 @@ def test_partial_fit_is_refused_with_the_reason():
         nb.partial_fit  # noqa: B018
 
 
-def test_class_priors_from_data_are_refused_and_public_ones_are_stated():
+def refused_by_its_frequencies(y, prior):
+    """The known-bad twin: a look at exact class frequencies that decides whether a fit runs."""
+    return np.abs(np.bincount(y, minlength=2) / len(y) - prior).max() < 0.5 / len(y)
+
+
+def test_a_class_prior_is_public_and_never_compared_with_the_data():
+    """One person more or less must not decide whether a fit is refused: no noise covers that."""
     X, y = rows(500)
-    exact = np.bincount(y) / len(y)
-    with pytest.raises(PrivacyError, match="which are private"):
-        CentralNB(1.0, schema=SCHEMA, class_prior=exact).fit(X, y)
-    nb = CentralNB(1.0, schema=SCHEMA, class_prior=[0.5, 0.5]).fit(X, y)
-    assert "the class prior was known without the data" in nb.guarantee_.assumptions
-    np.testing.assert_allclose(nb.class_prior_, 0.5)
+    y[:] = np.arange(500) % 2
+    prior = [0.5, 0.5]  # honest, and also what these classes happen to be
+    paths = []
+    for X_, y_ in ((X, y), (X.iloc[1:], y[1:]), (X.iloc[2:], y[2:])):
+        nb = CentralNB(1.0, schema=SCHEMA, class_prior=prior).fit(X_, y_)
+        paths.append(refused_by_its_frequencies(y_, prior))
+        assert "the class prior was known without the data" in nb.guarantee_.assumptions
+        np.testing.assert_allclose(nb.class_prior_, 0.5)
+    assert paths == [True, False, True]  # the twin tells neighbouring tables apart
+
+
+@pytest.mark.parametrize("prior", [[1.0], [0.5, 0.6], [1.5, -0.5], [0.2, 0.3, 0.5]])
+def test_class_priors_must_be_probabilities_of_the_classes(prior):
+    with pytest.raises(SchemaError, match=r"class_prior.*one probability for each class"):
+        CentralNB(1.0, schema=SCHEMA, class_prior=prior).fit(*rows(50))
 
 
 def test_bounds_must_be_known():
@@ -215,9 +230,9 @@ def test_epsilon_must_be_a_positive_number(epsilon):
     [
         ({"method": "best"}, "method='best'"),
         ({"allocation": {"height": 1}}, "no feature 'height'"),
-        ({"allocation": {"size": 0}}, "give a positive number"),
-        ({"allocation": [1, 2]}, "allocation is"),
-        ({"delta": 1.5}, "delta is 1.5"),
+        ({"allocation": {"size": 0}}, "to positive numbers"),
+        ({"allocation": [1, 2]}, "allocation="),
+        ({"delta": 1.5}, "delta=1.5"),
     ],
 )
 def test_wrong_options_are_refused(options, said):

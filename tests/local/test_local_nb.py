@@ -127,8 +127,8 @@ def test_public_cut_points_and_projections_come_from_the_public_sample():
             random_state=0,
         )
         assert accuracy(nb) > 0.71
-        assert "component1" in nb.schema_.names
-        assert "credit_score" not in nb.schema_.names
+        assert "component1" in nb.statistics_.schema.names
+        assert "credit_score" not in nb.statistics_.schema.names
         clone(nb)
 
 
@@ -190,16 +190,16 @@ def test_with_no_evidence_the_majority_is_named():
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"epsilon": 0}, PrivacyError, "above 0"),
-        ({"epsilon": -1.0}, PrivacyError, "above 0"),
-        ({"oracle": "rappor"}, SchemaError, "write auto or one of"),
-        ({"plan": "best"}, SchemaError, "'auto', 'pairs' or 'paper'"),
+        ({"epsilon": 0}, PrivacyError, "at least 1e-09"),
+        ({"epsilon": -1.0}, PrivacyError, "at least 1e-09"),
+        ({"oracle": "rappor"}, SchemaError, "write 'auto', 'de'"),
+        ({"plan": "best"}, SchemaError, "'auto', 'pairs', 'paper' or a Plan"),
         ({"numeric": "kde"}, SchemaError, "'bins' or 'gaussian'"),
         ({"numeric": "gaussian", "approach": 4}, SchemaError, "1, 2, 3 or 'hybrid'"),
         (
             {"numeric": "gaussian", "approach": 2, "mechanism": "x"},
             SchemaError,
-            "one-bit, duchi, piecewise",
+            "'one-bit', 'duchi' or 'piecewise'",
         ),
         ({"waves": 0}, SchemaError, "at least 1"),
         ({"waves": 2, "numeric": "gaussian"}, SchemaError, "waves re-issue plans of cells"),
@@ -212,9 +212,9 @@ def test_with_no_evidence_the_majority_is_named():
             "9 components of 4 numeric features",
         ),
         ({"projection": DCA(1), "public_sample": PEOPLE.X}, SchemaError, "needs the classes"),
-        ({"postprocess": "magic"}, ValueError, "write one of"),
+        ({"postprocess": "magic"}, SchemaError, "'norm-cut' or 'bayes'"),
         ({"oracle": "the", "theta": 3.0}, PrivacyError, "theta"),
-        ({"bins": 0}, SchemaError, "at least 1"),
+        ({"bins": 0}, SchemaError, "from 1 to 65536"),
         ({"assignment": "chance"}, SchemaError, "'draw' or 'groups'"),
     ],
 )
@@ -231,3 +231,17 @@ def test_a_fixed_plan_is_used_as_it_is():
     other = Schema(PEOPLE.schema.features, "missed_payment", ["yes", "no"])
     with pytest.raises(SchemaError, match="another schema"):
         LocalNB(2.0, plan=plan, schema=other).fit(PEOPLE.X, PEOPLE.y)
+
+
+def test_a_fixed_plan_must_say_what_the_other_parameters_say():
+    """Whoever writes an epsilon gets that epsilon: a plan of another one is refused."""
+    plan = make_plan(PEOPLE.schema, 5.0, 6000, bins=3)
+    for epsilon in (0.5, 1.0, math.inf):
+        with pytest.raises(PrivacyError, match=r"the plan promises 5 in total; write epsilon=5.0"):
+            LocalNB(epsilon, plan=plan, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
+    several = make_plan(PEOPLE.schema, 5.0, 6000, bins=3, reports=2)
+    with pytest.raises(PrivacyError, match=r"promises 5 in total"):  # epsilon is per person
+        LocalNB(2.5, plan=several, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
+    for name, value in {"oracle": "oue", "bins": 4, "theta": 0.3, "numeric": "gaussian"}.items():
+        with pytest.raises(SchemaError, match=f"{name}=.* beside a finished plan"):
+            LocalNB(5.0, plan=plan, **{name: value}).fit(PEOPLE.X, PEOPLE.y)

@@ -21,7 +21,7 @@ from discreet import (
 )
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
-from discreet.estimators.inferred import LEAKED
+from discreet.estimators.private import LEAKED
 from discreet.tables.in_memory import count_arrays
 
 PEOPLE = mortgage(6000, seed=3)

@@ -1,12 +1,16 @@
-"""What all scikit-learn estimators of discreet share: reading X and y, and predicting.
+"""What all scikit-learn estimators of discreet share.
 
-``__init__`` only stores, ``fit`` works, learned names end in ``_``, and only the public API of
-scikit-learn is used.
+``__init__`` only stores; ``fit`` checks every parameter, reads X and y against the schema, lets
+the estimator obtain statistics, and sets what was learnt; learned names end in ``_``. Only the
+public API of scikit-learn is used. An estimator brings its table of rules and says how its
+statistics come about.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +20,148 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import Floats
+from discreet.encoding import class_codes
 from discreet.errors import SchemaError
-from discreet.estimators.columns import columns_by_position
+from discreet.estimators.columns import Kind, column_kinds, columns_by_position, schema_of
+from discreet.estimators.parameters import Rule
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
-from discreet.schema import Schema, text_of
+from discreet.privacy import Guarantee
+from discreet.schema import Numeric, Schema, text_of
+from discreet.statistics import Statistics
 from discreet.tables.in_memory import check_weights
 
-__all__ = ["NaiveBayesEstimator", "read_prior", "read_weights"]
+__all__ = ["Given", "NaiveBayesEstimator", "Rows", "class_prior_of"]
+
+Given = Mapping[str, Any]
+"""All parameters of an estimator, checked, as plain Python values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What ``fit`` was given, read against the schema.
+
+    Parameters
+    ----------
+    schema : Schema
+        As given, or taken from the rows.
+    classes : array of shape (n_classes,)
+        The classes of the schema in the type of y.
+    columns : mapping of feature name to column
+    codes : array of int
+        The class index of each row.
+    weights : array of float, optional
+    """
+
+    schema: Schema
+    classes: NDArray[Any]
+    columns: Mapping[str, Any]
+    codes: NDArray[np.int32]
+    weights: Floats | None = None
 
 
 class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What all estimators share: reading X and y, and predicting from ``model_``."""
+    """Reading X and y, setting what was learnt, and predicting from ``model_``."""
+
+    _rules: ClassVar[Mapping[str, Rule]]
 
     schema: Schema | None
-    model_: NaiveBayesModel
     classes_: NDArray[Any]
+    schema_: Schema
+    statistics_: Statistics | None
+    model_: NaiveBayesModel
+    guarantee_: Guarantee
+
+    def _checked(self) -> Given:
+        """All parameters as plain values; the first that breaks its rule is refused."""
+        return {name: rule.checked(name, getattr(self, name)) for name, rule in self._rules.items()}
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        given: Given,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        before: Schema | None = None,
+    ) -> Rows:
+        """Read rows; without a schema they are described by themselves.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As given to ``fit``.
+        given : mapping
+        classes : array, optional
+            All classes that will occur, where they were announced and there is no schema.
+        before : Schema, optional
+            Of earlier batches, which decides what is categorical.
+        """
+        X = self._read_rows(X, reset=before is None)
+        y = self._read_classes(X, y)
+        weights = _read_weights(sample_weight, len(y))
+        schema: Schema | None = given["schema"]
+        if schema is not None:
+            columns = self._columns(X, schema)
+            return Rows(schema, _own_classes(schema, y), columns, class_codes(schema, y), weights)
+        parts = columns_by_position(X)
+        names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(parts))]))
+        if before is None:
+            kinds = column_kinds(parts, names, given["categorical_features"])
+        else:
+            kinds = [
+                "numeric" if isinstance(f, Numeric) else "categorical" for f in before.features
+            ]
+        columns = dict(zip(names, parts, strict=True))
+        if weights is not None and not weights.all():  # a weight of zero is a row that is not there
+            if not weights.any():
+                raise SchemaError("sample_weight is zero for every row; give a positive weight")
+            kept = weights > 0
+            y, weights = y[kept], weights[kept]
+            columns = {name: np.asarray(column)[kept] for name, column in columns.items()}
+        known = np.unique(y if classes is None else np.asarray(classes))
+        unknown = np.setdiff1d(y, known)
+        if unknown.size:
+            raise ValueError(
+                f"y has the classes {unknown.tolist()!r}, which were not announced; list all "
+                "classes in the first call to partial_fit"
+            )
+        described = self._described(columns, kinds, known, given)
+        codes = np.searchsorted(known, y).astype(np.int32)
+        return Rows(described, known, columns, codes, weights)
+
+    def _described(
+        self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given
+    ) -> Schema:
+        """A schema from the data itself."""
+        return schema_of(columns, kinds, classes, given, bounded=False)
+
+    def _learnt(
+        self,
+        schema: Schema,
+        classes: NDArray[Any],
+        statistics: Statistics | None,
+        model: NaiveBayesModel,
+    ) -> Self:
+        """Set what every fitted estimator has."""
+        self.schema_ = schema
+        self.classes_ = classes
+        self.statistics_ = statistics
+        self.model_ = model
+        self.guarantee_ = model.guarantee
+        self.class_prior_: Floats = np.exp(model.log_prior)
+        self.class_count_: Floats | None = None
+        if statistics is not None:
+            self.class_count_ = np.asarray(statistics.totals, dtype=float)
+        return self
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit learnt, so that a fit that fails leaves nothing half new."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
 
     def _read_rows(self, X: Any, *, reset: bool) -> Any:
         """X as an array or a frame whose columns keep their types."""
@@ -57,38 +188,36 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         return np.asarray(y)
 
-    def _own_classes(self, y: NDArray[Any]) -> NDArray[Any]:
-        """The schema's classes in the type of y: "0" and 0 are the same class."""
-        assert self.schema is not None
-        if y.dtype.kind in "biuf":
-            try:
-                return np.array([float(text_of(c)) for c in self.schema.classes]).astype(y.dtype)
-            except ValueError:
-                pass
-        return np.array(self.schema.classes)
-
-    def _columns(self, X: Any) -> dict[str, Any]:
+    def _columns(self, X: Any, schema: Schema) -> dict[str, Any]:
+        """The columns of a schema: by name where X has names, else by position."""
         columns = columns_by_position(X)
-        if self.schema is not None and hasattr(self, "feature_names_in_"):
+        if hasattr(self, "feature_names_in_"):
             named = dict(zip(self.feature_names_in_, columns, strict=True))
-            lacking = [name for name in self.schema.names if name not in named]
+            lacking = [name for name in schema.names if name not in named]
             if lacking:
                 raise SchemaError(
-                    f"X lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
-                    f"it has {', '.join(map(str, named))}"
+                    f"X lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)} of the "
+                    f"schema; it has {', '.join(map(str, named))}"
                 )
-            return {name: named[name] for name in self.schema.names}
-        names = self.schema.names if self.schema is not None else self.names_
-        if len(names) != len(columns):
-            raise SchemaError(f"X has {len(columns)} columns, the schema {len(names)} features")
-        return dict(zip(names, columns, strict=True))
+            return {name: named[name] for name in schema.names}
+        if len(schema.names) != len(columns):
+            raise SchemaError(
+                f"X has {len(columns)} columns without names, the schema {len(schema.names)} "
+                f"features; give a data frame, or these columns in order: {', '.join(schema.names)}"
+            )
+        return dict(zip(schema.names, columns, strict=True))
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Joint: log P(c) + sum of log P(x_j | c), one row a record, one column a class.
+        """Joint log-probability log P(c) + sum over j of log P(x_j | c).
 
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns as in ``classes_``.
         """
         check_is_fitted(self)
         X = self._read_rows(X, reset=False)
@@ -101,18 +230,47 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and all(isinstance(f, GaussianFactor) and not _guarded(f) for f in factors)
         ):
             return self.model_.score_matrix(X)
-        return self.model_.score_columns(self._columns(X), len(X))
+        return self.model_.score_columns(self._columns(X, self.schema_), len(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of the class probabilities."""
+        """Logarithm of the class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns as in ``classes_``.
+        """
         return normalised(self.predict_joint_log_proba(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, one row a record, columns as in ``classes_``."""
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns as in ``classes_``.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each record."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[np.argmax(joint, axis=1)])
 
@@ -124,26 +282,33 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def read_weights(sample_weight: Any, rows: int) -> Floats | None:
-    """Sample weights as floats, one a row; None stays None."""
+def class_prior_of(given: Given, classes: int) -> Floats | None:
+    """The class prior, which must have a probability for every class."""
+    prior: Floats | None = given["class_prior"]
+    if prior is not None and len(prior) != classes:
+        raise SchemaError(
+            f"class_prior has {len(prior)} entries and must match the number of classes, "
+            f"{classes}; write one probability for each class"
+        )
+    return prior
+
+
+def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
+    """Sample weights as floats, one for each row; None stays None."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=float)
     return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
 
 
-def read_prior(class_prior: Any, classes: int) -> Floats | None:
-    """A class prior as probabilities, or the error that scikit-learn's users know."""
-    if class_prior is None:
-        return None
-    prior = np.asarray(class_prior, dtype=float)
-    if prior.shape != (classes,):
-        raise ValueError("Number of priors must match number of classes.")
-    if not np.isclose(prior.sum(), 1.0):
-        raise ValueError("The sum of the priors should be 1.")
-    if (prior < 0).any():
-        raise ValueError("Priors must be non-negative.")
-    return prior
+def _own_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
+    """The schema's classes in the type of y: "0" and 0 are the same class."""
+    if y.dtype.kind in "biuf":
+        try:
+            return np.array([float(text_of(c)) for c in schema.classes]).astype(y.dtype)
+        except ValueError:
+            pass
+    return np.array(schema.classes)
 
 
 def _guarded(factor: GaussianFactor) -> bool:

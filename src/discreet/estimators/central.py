@@ -13,24 +13,35 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.central.settings import PUBLIC, Method, Settings, Trained
+from discreet.arrays import Floats
+from discreet.central.settings import PUBLIC, Method, Settings
 from discreet.central.source import Columns, Source
 from discreet.central.table_source import TableSource
-from discreet.encoding import class_codes
-from discreet.errors import PrivacyWarning, SchemaError
-from discreet.estimators.base import NaiveBayesEstimator, read_weights
-from discreet.estimators.columns import Kind, column_kinds, columns_by_position
-from discreet.estimators.inferred import bounded_schema, check_bins, warn_of_leak
-from discreet.estimators.refusals import RefusedError, check_prior, largest_weight
-from discreet.privacy import Guarantee
+from discreet.errors import PrivacyError, SchemaError
+from discreet.estimators.base import Given, Rows, class_prior_of
+from discreet.estimators.parameters import (
+    AUTO_BINS,
+    COMMON,
+    EPSILON,
+    LIKELIHOOD,
+    PRIOR,
+    RANDOM,
+    Rule,
+    by_name,
+    flag,
+    instance,
+    number,
+    one_of,
+    positive,
+)
+from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite
+from discreet.model import NaiveBayesModel
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
@@ -38,7 +49,13 @@ from discreet.statistics import Statistics
 __all__ = ["CentralNB"]
 
 
-class CentralNB(NaiveBayesEstimator):
+def _noise_laws() -> Any:
+    from discreet.mechanisms.additive import AdditiveNoise
+
+    return AdditiveNoise
+
+
+class CentralNB(PrivateEstimator):
     """Naive Bayes with a promise to everyone in the training table (adding or removing one record).
 
     Parameters
@@ -89,6 +106,29 @@ class CentralNB(NaiveBayesEstimator):
     guarantee_ : Guarantee
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "epsilon": EPSILON,
+        "delta": number("a number from 0 to below 1", lambda d: 0 <= d < 1, PrivacyError),
+        "method": one_of(*get_args(Method), error=PrivacyError),
+        "allocation": by_name("a mapping of feature names to positive numbers", positive).or_none(
+            "for equal shares"
+        ),
+        "bins": AUTO_BINS,
+        "likelihood": LIKELIHOOD,
+        "selection": flag(),
+        "noise": instance("a noise law of discreet.mechanisms.additive", _noise_laws).or_none(
+            "for the usual one"
+        ),
+        "max_weight": Rule("a positive number", positive, PrivacyError).or_none("without weights"),
+        "class_prior": PRIOR,
+        **COMMON,
+        "random_state": RANDOM,
+    }
+    _once = (
+        "each call would spend epsilon again on people who took part before. Fit disjoint groups "
+        "apart with the same bins and selection=False and add their statistics_, or fit once"
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -125,7 +165,7 @@ class CentralNB(NaiveBayesEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from records and their classes.
+        """Learn from records and their classes, one row per person.
 
         Parameters
         ----------
@@ -133,25 +173,12 @@ class CentralNB(NaiveBayesEstimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Needs a public ``max_weight``.
+
+        Returns
+        -------
+        self
         """
-        again = hasattr(self, "model_")
-        X = self._read_rows(X, reset=True)
-        y = self._read_classes(X, y)
-        weights = read_weights(sample_weight, len(y))
-        largest = largest_weight(weights, self.epsilon, self.max_weight)
-        if self.schema is not None:
-            self.classes_ = self._own_classes(y)
-            schema, columns = self.schema, self._columns(X)
-            codes = class_codes(schema, y)
-            assumptions: tuple[str, ...] = () if schema.inferred else (PUBLIC,)
-        else:
-            kept = slice(None) if weights is None else weights > 0
-            schema, columns = self._inferred(X, y, kept)
-            codes = np.searchsorted(self.classes_, y[kept]).astype(np.int32)
-            weights = None if weights is None else weights[kept]
-            assumptions = ()
-        check_prior(self.class_prior, len(self.classes_), codes, self.epsilon)
-        return self._train(Columns(schema, columns, codes, weights, largest), assumptions, again)
+        return self._fit(X, y, sample_weight)
 
     def open_source(
         self,
@@ -170,13 +197,19 @@ class CentralNB(NaiveBayesEstimator):
             Name of the table, for a database URL.
         progress : callable, optional
             Called as ``progress(done, total)`` after every query.
+
+        Returns
+        -------
+        TableSource
+            For :meth:`fit_source`.
         """
-        if self.schema is None:
+        schema: Schema | None = self._checked()["schema"]
+        if schema is None:
             raise SchemaError(
                 "a table that is not in memory needs a schema; write CentralNB(schema=...), "
                 "or take one from the data with Schema.infer and mind its warning"
             )
-        return TableSource(source, self.schema, table=table, progress=progress)
+        return TableSource(source, schema, table=table, progress=progress)
 
     def fit_source(self, source: Any, **options: Any) -> Self:
         """Learn from rows that lie elsewhere; they are counted there.
@@ -187,80 +220,73 @@ class CentralNB(NaiveBayesEstimator):
             Or what :meth:`open_source` gave.
         **options
             As for :meth:`open_source`.
+
+        Returns
+        -------
+        self
         """
-        again = hasattr(self, "model_")
         opened = isinstance(source, TableSource)
-        rows = source if opened else self.open_source(source, **options)
-        self.classes_ = np.array(rows.schema.classes)
-        self.n_features_in_ = len(rows.schema.features)
-        self.feature_names_in_ = np.array(rows.schema.names, dtype=object)
-        check_prior(self.class_prior, len(self.classes_), None, self.epsilon)
-        return self._train(rows, () if rows.schema.inferred else (PUBLIC,), again)
+        return self._fit_opened(source if opened else self.open_source(source, **options))
 
-    @property
-    def partial_fit(self) -> Any:
-        """Not there: every further look at the same people costs another epsilon."""
-        raise RefusedError(
-            "CentralNB has no partial_fit: each call would spend epsilon again on people who took "
-            "part before. Fit disjoint groups apart with the same bins and selection=False and add "
-            "their statistics_, or fit once"
-        )
+    def _fit_opened(self, source: TableSource) -> Self:
+        given, earlier = self._begin()
+        statistics, model = self._released(source, given)
+        schema = source.schema
+        self.n_features_in_ = len(schema.features)
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+        return self._end(schema, np.array(schema.classes), statistics, model, earlier)
 
-    def _train(self, source: Source, assumptions: tuple[str, ...], again: bool) -> Self:
-        check_bins(self.bins, source.schema)
+    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
+        largest = _largest_weight(rows.weights, given)
+        source = Columns(rows.schema, dict(rows.columns), rows.codes, rows.weights, largest)
+        return self._released(source, given)
+
+    def _released(self, source: Source, given: Given) -> tuple[Statistics, NaiveBayesModel]:
         from discreet.central.training import train
 
-        private = not (isinstance(self.epsilon, (int, float)) and self.epsilon == math.inf)
-        if again and private:
-            warnings.warn(
-                "this estimator was fitted before: if any person is in both tables, the budgets "
-                f"of both fits add up for them ({self.guarantee_.epsilon:g} + {self.epsilon:g})",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-        if self.class_prior is not None:
+        check_bins(given, source.schema)
+        prior = class_prior_of(given, len(source.schema.classes))
+        assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC,)
+        if prior is not None:
             assumptions += ("the class prior was known without the data",)
-        trained: Trained = train(
+        trained = train(
             source,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            method=self.method,
+            epsilon=given["epsilon"],
+            delta=given["delta"],
+            method=given["method"],
             settings=Settings(
-                self.allocation,
-                self.bins,
-                self.likelihood,
-                self.selection,
-                self.noise,
+                given["allocation"],
+                given["bins"],
+                given["likelihood"],
+                given["selection"],
+                given["noise"],
                 assumptions,
             ),
-            random=as_random(self.random_state),
+            random=as_random(given["random_state"]),
         )
-        self.schema_ = source.schema
-        self.statistics_: Statistics = trained.statistics
-        self.model_ = trained.model
-        if self.class_prior is not None:
-            with np.errstate(divide="ignore"):
-                log_prior = np.log(np.asarray(self.class_prior, dtype=float))
-            self.model_ = replace(trained.model, log_prior=log_prior)
-        self.class_count_ = np.asarray(self.statistics_.totals, dtype=float)
-        self.class_prior_ = np.exp(self.model_.log_prior)
-        self.guarantee_: Guarantee = self.model_.guarantee
-        return self
+        if prior is None:
+            return trained.statistics, trained.model
+        with np.errstate(divide="ignore"):
+            return trained.statistics, replace(trained.model, log_prior=np.log(prior))
 
-    def _inferred(self, X: Any, y: NDArray[Any], kept: Any) -> tuple[Schema, dict[str, Any]]:
-        """A schema from the data itself: convenient, and not private."""
-        columns = columns_by_position(X)
-        names = getattr(self, "feature_names_in_", None)
-        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
-        kinds: list[Kind] = column_kinds(columns, self.names_, self.categorical_features)
-        self.classes_ = np.unique(y[kept])
-        by_name = {n: np.asarray(c)[kept] for n, c in zip(self.names_, columns, strict=True)}
-        if self.epsilon != math.inf:
-            warn_of_leak("CentralNB")
-        schema = bounded_schema(by_name, kinds, self.classes_, self.missing, self.unseen)
-        return schema, by_name
+    @property
+    def _exact(self) -> bool:
+        return is_infinite(self.epsilon)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.epsilon != math.inf and self.random_state is None
-        return tags
+
+def _largest_weight(weights: Floats | None, given: Given) -> float | None:
+    """The public bound on the weights; None where there are none, or no promise."""
+    bound: float | None = given["max_weight"]
+    if weights is None or (bound is None and given["epsilon"] == math.inf):
+        return None
+    if bound is None:
+        raise PrivacyError(
+            "sample_weight without a public max_weight is refused: one person could change the "
+            "result without limit; write max_weight=... with a bound you know"
+        )
+    if weights.max() > bound:
+        raise PrivacyError(
+            f"a weight of {weights.max():g} is above max_weight={bound:g}; clip the weights "
+            "to the public bound"
+        )
+    return bound

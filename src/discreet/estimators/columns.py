@@ -1,23 +1,21 @@
-"""Columns of an in-memory X: their kinds, and the schema that MixedNB makes of them.
+"""Columns of an in-memory X, and the schema that they suggest where none is given.
 
-Nothing here is private, and nothing here may be used by a private estimator without a warning.
+A schema made here is not private: a private estimator that uses it warns, and its promise is void.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import Cells, _flat, is_missing
+from discreet.encoding import _flat, is_missing, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
-from discreet.statistics import Statistics, Table
 
-__all__ = ["Kind", "column_kinds", "columns_by_position", "grown", "schema_of"]
+__all__ = ["Kind", "column_kinds", "columns_by_position", "schema_of"]
 
 Kind = Literal["categorical", "numeric"]
 
@@ -35,32 +33,34 @@ def columns_by_position(X: Any) -> list[Any]:
 
 def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> list[Kind]:
     """Which columns are categorical: as chosen, or by their types."""
-    if isinstance(choice, str):
-        if choice == "all":
-            return ["categorical"] * len(columns)
-        if choice == "none":
-            return ["numeric"] * len(columns)
-        if choice == "from_dtype":
-            return [_kind(column) for column in columns]
-        raise SchemaError(
-            f"categorical_features={choice!r}; write 'from_dtype', 'all', 'none', or a list of "
-            "names, indices or true/false"
-        )
-    chosen = np.asarray(choice if choice is not None else [])
-    mask = np.zeros(len(columns), dtype=bool)
-    if chosen.dtype == bool:
-        if chosen.shape != mask.shape:
-            raise SchemaError(f"the mask has {chosen.size} entries for {len(columns)} columns")
-        mask = chosen
-    else:
-        for one in chosen.tolist():
-            if isinstance(one, str) and one not in names:
-                raise SchemaError(f"categorical_features names {one!r}; X has {', '.join(names)}")
-            index = list(names).index(one) if isinstance(one, str) else int(one)
-            if not -len(columns) <= index < len(columns):
-                raise SchemaError(f"categorical_features has index {one}, X {len(columns)} columns")
-            mask[index] = True
-    return ["categorical" if flag else "numeric" for flag in mask]
+    if choice == "all":
+        return ["categorical"] * len(columns)
+    if choice == "none":
+        return ["numeric"] * len(columns)
+    if choice == "from_dtype":
+        return [_kind(column) for column in columns]
+    if choice and isinstance(choice[0], bool):
+        if len(choice) != len(columns):
+            raise SchemaError(
+                f"categorical_features is a mask of {len(choice)} entries, and X has "
+                f"{len(columns)} columns; write one entry for each column"
+            )
+        choice = np.flatnonzero(choice).tolist()
+    chosen: set[int] = set()
+    for one in choice:
+        if isinstance(one, str) and one not in names:
+            raise SchemaError(
+                f"categorical_features names {one!r}, which is not a column of X; it has "
+                f"{', '.join(names)}"
+            )
+        index = list(names).index(one) if isinstance(one, str) else int(one)
+        if not -len(columns) <= index < len(columns):
+            raise SchemaError(
+                f"categorical_features has the index {one}, and X has {len(columns)} columns; "
+                f"write an index from 0 to {len(columns) - 1}"
+            )
+        chosen.add(index % len(columns))
+    return ["categorical" if index in chosen else "numeric" for index in range(len(columns))]
 
 
 def _kind(column: Any) -> Kind:
@@ -88,19 +88,52 @@ def schema_of(
     columns: Mapping[str, Any],
     kinds: Sequence[Kind],
     classes: NDArray[Any],
-    missing: Any,
-    unseen: Any,
+    policies: Mapping[str, Any],
+    *,
+    bounded: bool,
 ) -> Schema:
-    """The schema that the columns themselves suggest; numeric features stay unbounded."""
+    """The schema that the columns themselves suggest.
+
+    Parameters
+    ----------
+    columns : mapping of name to column
+    kinds : sequence of {"categorical", "numeric"}
+    classes : array
+    policies : mapping
+        ``missing`` and ``unseen``, as in :class:`~discreet.Schema`.
+    bounded : bool
+        Whether the least and the largest number become public bounds, to which others are clipped;
+        else numeric features stay unbounded.
+    """
     features: list[Feature] = []
     for (name, column), kind in zip(columns.items(), kinds, strict=True):
-        features.append(
-            Categorical(name, _domain(column)) if kind == "categorical" else Numeric(name)
-        )
+        if kind == "categorical":
+            features.append(Categorical(name, _domain(column)))
+        else:
+            features.append(_with_bounds(name, column) if bounded else Numeric(name))
     target = "class"
     while target in columns:
         target += "_"
-    return Schema(features, target, classes.tolist(), missing=missing, unseen=unseen, inferred=True)
+    return Schema(
+        features,
+        target,
+        classes.tolist(),
+        policies["missing"],
+        "clip" if bounded else "error",
+        policies["unseen"],
+        inferred=True,
+    )
+
+
+def _with_bounds(name: str, column: Any) -> Numeric:
+    numbers = numbers_of(Numeric(name), column)
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return Numeric(name, 0.0, 1.0)
+    lower, upper = float(finite.min()), float(finite.max())
+    if not lower < upper:
+        lower, upper = lower - max(1.0, abs(lower)) / 2, upper + max(1.0, abs(upper)) / 2
+    return Numeric(name, lower, upper)
 
 
 def _domain(column: Any) -> list[Any]:
@@ -115,7 +148,9 @@ def _domain(column: Any) -> list[Any]:
     if not distinct:
         return ["(none)"]
     if all(
-        isinstance(v, (int, float)) and not isinstance(v, bool) and v == int(v) for v in distinct
+        not isinstance(v, bool)
+        and (isinstance(v, int) or (isinstance(v, float) and v.is_integer()))
+        for v in distinct
     ):
         low, high = int(min(distinct)), int(max(distinct))
         if low >= 0 and high < 2 * len(distinct):
@@ -131,40 +166,3 @@ def _domain(column: Any) -> list[Any]:
 def _order(value: Any) -> tuple[bool, float, str]:
     text = isinstance(value, str)
     return text, 0.0 if text else float(value), text_of(value)
-
-
-def grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:
-    """Statistics and schema widened by the categories that a new batch brings."""
-    before = statistics.schema
-    features: list[Feature] = []
-    for old, new in zip(before.features, batch.features, strict=True):
-        if isinstance(old, Categorical) and isinstance(new, Categorical):
-            known = {text_of(value) for value in old.values}
-            extra = [value for value in new.values if text_of(value) not in known]
-            features.append(
-                replace(old)
-                if not extra
-                else Categorical(old.name, [*old.values, *extra], old.optional)
-            )
-        else:
-            features.append(old)
-    schema = Schema(
-        features,
-        before.target,
-        before.classes,
-        before.missing,
-        before.outliers,
-        before.unseen,
-        before.missing_tokens,
-        before.inferred,
-    )
-    if schema == before:
-        return statistics, before
-    tables = {}
-    for name, table in statistics.tables.items():
-        cells = Cells.of(schema, name)
-        added = cells.values - table.cells.values
-        position = table.cells.values
-        counts = np.insert(table.counts, [position] * added, 0, axis=1)
-        tables[name] = Table(cells, counts)
-    return replace(statistics, schema=schema, tables=tables), schema

@@ -12,27 +12,41 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import PrivacyError, SchemaError
-from discreet.estimators.inferred import LEAKED, PrivateEstimator
+from discreet.errors import SchemaError
+from discreet.estimators.base import Given, Rows
+from discreet.estimators.parameters import (
+    BINS,
+    COMMON,
+    EPSILON,
+    RANDOM,
+    Rule,
+    instance,
+    one_of,
+    whole,
+)
+from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept
 from discreet.federated.layout import wanted_of
-from discreet.federated.manifest import Manifest
-from discreet.federated.release import Release
 from discreet.federated.simulation import simulate_horizontal, simulate_vertical
-from discreet.privacy import Guarantee
-from discreet.randomness import Random, as_random
+from discreet.model import NaiveBayesModel
+from discreet.randomness import as_random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
 __all__ = ["FederatedNB"]
 
 APART = "the providers are really apart: here they were simulated in one process"
+
+
+def _keys() -> Any:
+    from discreet.federated.paillier import PrivateKey
+
+    return PrivateKey
 
 
 class FederatedNB(PrivateEstimator):
@@ -87,6 +101,24 @@ class FederatedNB(PrivateEstimator):
     guarantee_ : Guarantee
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "epsilon": EPSILON,
+        "providers": whole("a whole number of at least 2, or 'rows'", 2, names=("rows",)),
+        "partition": one_of("horizontal", "vertical"),
+        "mode": one_of("counts", "probabilities"),
+        "aggregation": one_of("masks", "paillier").or_none("for masks"),
+        "tolerated": whole("a whole number of at least 0", 0),
+        "bins": BINS,
+        "numeric": one_of("bins", "moments"),
+        "key": instance("a PrivateKey of discreet.federated", _keys).or_none("for a new one"),
+        **COMMON,
+        "random_state": RANDOM,
+    }
+    _once = (
+        "a second call would spend epsilon again on people who took part before. Fit once, or run "
+        "one round of discreet.federated over all providers"
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -120,100 +152,63 @@ class FederatedNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Deal the table out, run the protocol, and learn what the receiver learns.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        """
-        self._check()
-        X = self._read_rows(X, reset=True)
-        y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y, self.epsilon != math.inf)
-        moments: list[str] = []
-        if self.numeric == "moments":
-            moments = [one.name for one in schema.features if isinstance(one, Numeric)]
-        wanted = wanted_of(schema, self.bins, moments)
-        random = as_random(self.random_state)
-        run = self._vertical if self.partition == "vertical" else self._horizontal
-        release, self.manifest_ = run(schema, wanted, columns, codes, random)
-        self.schema_ = schema
-        promise = self._promise(release.model.guarantee, random)
-        self.model_ = replace(release.model, guarantee=promise)
-        self.statistics_: Statistics | None = None
-        self.class_count_: Floats | None = None
-        if release.statistics is not None:
-            self.statistics_ = replace(release.statistics, guarantee=promise)
-            self.class_count_ = np.asarray(self.statistics_.totals, dtype=float)
-        self.inconsistent_ = release.inconsistent
-        self.class_prior_ = np.exp(self.model_.log_prior)
-        self.guarantee_: Guarantee = promise
-        return self
-
-    def _check(self) -> None:
-        if isinstance(self.epsilon, bool) or not self.epsilon > 0:
-            raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number above 0")
-        number = isinstance(self.providers, (int, np.integer)) and self.providers >= 1
-        if self.providers != "rows" and (isinstance(self.providers, bool) or not number):
-            raise SchemaError(f"providers={self.providers!r}; write a whole number or 'rows'")
-        if self.numeric not in ("bins", "moments"):
-            raise SchemaError(f"numeric={self.numeric!r}; write 'bins' or 'moments'")
-        if self.partition not in ("horizontal", "vertical"):
-            raise SchemaError(f"partition={self.partition!r}; write 'horizontal' or 'vertical'")
-        if self.partition == "vertical" and self.providers == "rows":
+    def _checked(self) -> Given:
+        given = super()._checked()
+        if given["partition"] == "vertical" and given["providers"] == "rows":
             raise SchemaError(
-                "in a vertical round providers hold columns; write a number of providers"
+                "providers='rows', but in a vertical round providers hold columns; write a number "
+                "of providers"
             )
+        if given["key"] is not None and given["aggregation"] != "paillier":
+            raise SchemaError(
+                "key is a Paillier key, which masks do not use; write aggregation='paillier', or "
+                "leave the key out"
+            )
+        return given
 
-    def _horizontal(
-        self, schema: Schema, wanted: Any, columns: dict[str, Any], codes: Any, random: Random
-    ) -> tuple[Release, Manifest]:
-        count = max(2, len(codes)) if self.providers == "rows" else int(self.providers)
-        arrays = {name: np.asarray(column) for name, column in columns.items()}
-        parts = [
-            ({name: column[rows] for name, column in arrays.items()}, codes[rows])
-            for rows in np.array_split(np.arange(len(codes)), count)
-        ]
-        return simulate_horizontal(
-            schema,
-            wanted,
-            parts,
-            self.epsilon,
-            random,
-            mode=self.mode,
-            aggregation=self.aggregation or "masks",
-            tolerated=self.tolerated,
-            key=self.key,
-        )
+    def _train(self, rows: Rows, given: Given) -> tuple[Statistics | None, NaiveBayesModel]:
+        schema, columns, codes = rows.schema, rows.columns, rows.codes
+        check_bins(given, schema)
+        moments: list[str] = []
+        if given["numeric"] == "moments":
+            moments = [one.name for one in schema.features if isinstance(one, Numeric)]
+        wanted = wanted_of(schema, given["bins"], moments)
+        random = as_random(given["random_state"])
+        agreed: dict[str, Any] = {
+            "mode": given["mode"],
+            "aggregation": given["aggregation"] or "masks",
+            "tolerated": given["tolerated"],
+            "key": given["key"],
+        }
+        epsilon, providers = given["epsilon"], given["providers"]
+        if given["partition"] == "vertical":
+            release, self.manifest_ = simulate_vertical(
+                schema, wanted, dict(columns), codes, epsilon, random, providers=providers, **agreed
+            )
+        else:
+            count = max(2, len(codes)) if providers == "rows" else providers
+            parts = _dealt(columns, codes, count)
+            release, self.manifest_ = simulate_horizontal(
+                schema, wanted, parts, epsilon, random, **agreed
+            )
+        self.inconsistent_ = release.inconsistent
+        promise = kept(release.model.guarantee, APART, schema, random)
+        statistics = release.statistics
+        if statistics is not None:
+            statistics = replace(statistics, guarantee=promise)
+        return statistics, replace(release.model, guarantee=promise)
 
-    def _vertical(
-        self, schema: Schema, wanted: Any, columns: dict[str, Any], codes: Any, random: Random
-    ) -> tuple[Release, Manifest]:
-        return simulate_vertical(
-            schema,
-            wanted,
-            columns,
-            codes,
-            self.epsilon,
-            random,
-            providers=int(self.providers),
-            mode=self.mode,
-            aggregation=self.aggregation or "masks",
-            tolerated=self.tolerated,
-            key=self.key,
-        )
+    @property
+    def _exact(self) -> bool:
+        return is_infinite(self.epsilon)
 
-    def _promise(self, promise: Guarantee, random: Random) -> Guarantee:
-        if math.isinf(promise.epsilon):
-            return promise
-        promise = replace(promise, assumptions=(*promise.assumptions, APART))
-        if self.schema_.inferred:
-            promise = promise.broken_by(LEAKED)
-        return promise.in_simulation() if random.simulated else promise
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.epsilon != math.inf and self.random_state is None
-        return tags
+def _dealt(
+    columns: Mapping[str, Any], codes: Any, providers: int
+) -> list[tuple[dict[str, Any], Any]]:
+    """The rows of each provider, in equal shares."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    return [
+        ({name: column[rows] for name, column in arrays.items()}, codes[rows])
+        for rows in np.array_split(np.arange(len(codes)), providers)
+    ]

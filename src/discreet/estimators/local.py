@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +21,50 @@ from numpy.typing import NDArray
 from discreet.encoding import Bins, columns_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
-from discreet.estimators.inferred import LEAKED, PrivateEstimator
+from discreet.estimators.base import Given, Rows
+from discreet.estimators.parameters import (
+    BINS,
+    COMMON,
+    EPSILON,
+    LIKELIHOOD,
+    POSTPROCESS,
+    RANDOM,
+    Rule,
+    instance,
+    number,
+    one_of,
+    whole,
+)
+from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept, two_classes
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import Approach, Kind, make_plan, quantile_cuts
 from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.local.simulation import encoded, simulate
 from discreet.local.waves import combined, focus_of
-from discreet.privacy import Guarantee
+from discreet.mechanisms.frequency import ORACLES
+from discreet.model import NaiveBayesModel
 from discreet.projection import Projection
 from discreet.randomness import as_random
-from discreet.randomness.samplers import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["LocalNB"]
+
+RESTS = "each record is randomized on its owner's device; here whoever fits plays them all"
+
+PLANNED = ("oracle", "numeric", "bins", "cut", "theta", "approach", "mechanism", "assignment")
+"""What a finished plan has decided already."""
+
+
+def _table(value: Any) -> Any:
+    """A public sample: a table, or a pair of a table and its classes."""
+    table = value[0] if isinstance(value, tuple) and len(value) == 2 else value
+    named = any(hasattr(table, name) for name in ("columns", "column_names", "keys"))
+    if not named and (isinstance(table, (str, bytes)) or np.ndim(table) != 2):
+        raise ValueError
+    return value
 
 
 class LocalNB(PrivateEstimator):
@@ -97,6 +125,36 @@ class LocalNB(PrivateEstimator):
     guarantee_ : Guarantee
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "epsilon": EPSILON,
+        "oracle": one_of("auto", *ORACLES),
+        "plan": instance("'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Kind)),
+        "numeric": one_of("bins", "gaussian"),
+        "bins": BINS,
+        "cut": one_of("width", "frequency-of-public-sample"),
+        "theta": number(
+            "a number from 0 to 1", lambda theta: 0 <= theta <= 1, PrivacyError
+        ).or_none("for the best one"),
+        "approach": one_of(*get_args(Approach)),
+        "mechanism": one_of("one-bit", "duchi", "piecewise"),
+        "postprocess": POSTPROCESS,
+        "projection": instance("PCA(...) or DCA(...)", lambda: (PCA, DCA)).or_none(
+            "for no projection"
+        ),
+        "public_sample": Rule(
+            "a data frame, a 2-d array, or a pair of one and its classes", _table
+        ).or_none("if there is none"),
+        "waves": whole("a whole number of at least 1", 1),
+        "assignment": one_of("draw", "groups"),
+        "likelihood": LIKELIHOOD,
+        **COMMON,
+        "random_state": RANDOM,
+    }
+    _once = (
+        "a second call would ask the same people again and spend epsilon twice. Fit once, or "
+        "collect with discreet.local, where tallies of further people are added"
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -142,134 +200,125 @@ class LocalNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Let every record send its report, tally the reports and learn from the tally.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        """
-        self._check()
-        X = self._read_rows(X, reset=True)
-        y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y, self.epsilon != math.inf)
-        if len(schema.classes) < 2 and self.epsilon != math.inf:
-            raise SchemaError(
-                "there is only one class, so there is nothing to ask anyone; name all classes in "
-                "the schema"
-            )
-        self.projection_ = self._projected(schema)
-        if self.projection_ is not None:
-            columns, schema = self.projection_.columns(columns), self.projection_.after
-        self.schema_ = schema
-        bins = self._bins(schema)
-        if self.epsilon == math.inf:
-            statistics = self._exact(schema, columns, codes, bins)
-        else:
-            statistics = self._collected(schema, columns, codes, bins)
-        statistics = replace(statistics, projection=self.projection_)
-        self.statistics_ = statistics
-        self.model_ = estimate(statistics, self.postprocess, likelihood=self.likelihood)
-        self.class_count_ = np.asarray(statistics.totals, dtype=float)
-        self.class_prior_ = np.exp(self.model_.log_prior)
-        self.guarantee_: Guarantee = self.model_.guarantee
-        return self
-
-    def _check(self) -> None:
-        if isinstance(self.epsilon, bool) or not self.epsilon > 0:
-            raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number above 0")
-        if isinstance(self.waves, bool) or not isinstance(self.waves, int) or self.waves < 1:
-            raise SchemaError(f"waves is {self.waves!r}; write a whole number of at least 1")
-        if self.numeric not in ("bins", "gaussian"):
-            raise SchemaError(f"numeric={self.numeric!r}; write 'bins' or 'gaussian'")
-        if self.waves > 1 and (self.numeric == "gaussian" or isinstance(self.plan, Plan)):
+    def _checked(self) -> Given:
+        given = super()._checked()
+        if given["waves"] > 1 and (given["numeric"] == "gaussian" or isinstance(self.plan, Plan)):
             raise SchemaError("waves re-issue plans of cells; use numeric='bins' and no fixed plan")
+        if isinstance(self.plan, Plan):
+            self._agree(self.plan, given)
+        return given
 
-    def _sample(self, schema: Schema) -> tuple[dict[str, Any], NDArray[Any] | None]:
-        if self.public_sample is None:
-            raise SchemaError("pass public_sample=: records that are public anyway")
-        sample, classes = self.public_sample, None
-        if isinstance(sample, tuple):
-            sample, classes = sample[0], np.asarray(sample[1])
-        return columns_of(sample, schema.names), classes
+    def _agree(self, plan: Plan, given: Given) -> None:
+        """Refuse parameters that say something else than the finished plan."""
+        promised = plan.guarantee.epsilon
+        if given["epsilon"] != promised:
+            raise PrivacyError(
+                f"epsilon={given['epsilon']:g}, but the plan promises {promised:g} in total; write "
+                f"epsilon={promised!r}, or make a plan for the epsilon you want"
+            )
+        defaults = inspect.signature(type(self)).parameters
+        for name in PLANNED:
+            if given[name] != defaults[name].default:
+                raise SchemaError(
+                    f"{name}={given[name]!r} was given beside a finished plan, which has decided "
+                    f"that already; leave {name} out, or make the plan with it"
+                )
 
-    def _projected(self, schema: Schema) -> Projection | None:
-        if self.projection is None:
+    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
+        statistics = replace(self._statistics(rows, given), projection=self.projection_)
+        return statistics, estimate(
+            statistics, given["postprocess"], likelihood=given["likelihood"]
+        )
+
+    def _statistics(self, rows: Rows, given: Given) -> Statistics:
+        schema, columns = rows.schema, rows.columns
+        if not self._exact:
+            two_classes(schema)
+        self.projection_ = self._projected(schema, given)
+        if self.projection_ is None:
+            check_bins(given, schema)
+        else:
+            columns, schema = self.projection_.columns(columns), self.projection_.after
+        bins = self._bins(schema, given)
+        if not self._exact:
+            return self._collected(Rows(schema, rows.classes, columns, rows.codes), bins, given)
+        if given["numeric"] == "gaussian":
+            return count_arrays(schema, columns, rows.codes)
+        return count_arrays(schema, columns, rows.codes, bins=bins, moments=None)
+
+    def _projected(self, schema: Schema, given: Given) -> Projection | None:
+        if given["projection"] is None:
             return None
-        sample, classes = self._sample(schema)
-        return fit_projection(self.projection, schema, sample, classes)
+        sample, classes = _sample(schema, given)
+        return fit_projection(given["projection"], schema, sample, classes)
 
-    def _bins(self, schema: Schema) -> Bins:
-        bins: Bins = self.bins
-        if self.cut == "width":
+    def _bins(self, schema: Schema, given: Given) -> Bins:
+        bins: Bins = given["bins"]
+        if given["cut"] == "width":
             return bins
-        if self.cut != "frequency-of-public-sample":
-            raise SchemaError(f"cut={self.cut!r}; write 'width' or 'frequency-of-public-sample'")
         before = schema if self.projection_ is None else self.projection_.before
-        sample, _ = self._sample(before)
+        sample, _ = _sample(before, given)
         if self.projection_ is not None:
             sample = self.projection_.columns(sample)
         return quantile_cuts(schema, sample, bins)
 
-    def _exact(
-        self, schema: Schema, columns: Mapping[str, Any], codes: NDArray[np.int32], bins: Bins
-    ) -> Statistics:
-        if self.numeric == "gaussian":
-            return count_arrays(schema, columns, codes)
-        return count_arrays(schema, columns, codes, bins=bins, moments=None)
-
-    def _collected(
-        self, schema: Schema, columns: Mapping[str, Any], codes: NDArray[Any], bins: Bins
-    ) -> Statistics:
-        random = as_random(self.random_state)
-        order = np.argsort(random.words(len(codes)), kind="stable") if self.waves > 1 else None
+    def _collected(self, rows: Rows, bins: Bins, given: Given) -> Statistics:
+        random = as_random(given["random_state"])
+        waves, codes = given["waves"], rows.codes
+        order = np.argsort(random.words(len(codes)), kind="stable") if waves > 1 else None
         found: list[Statistics] = []
         focus: dict[str, float] = {}
-        for wave in range(self.waves):
-            rows = slice(None) if order is None else order[wave :: self.waves]
-            people = len(codes[rows])
+        for wave in range(waves):
+            asked = slice(None) if order is None else order[wave::waves]
+            people = len(codes[asked])
             if people == 0:
                 continue
-            self.plan_ = self._plan(schema, bins, people, focus)
-            cells = encoded(self.plan_, {n: np.asarray(c)[rows] for n, c in columns.items()})
-            tally = simulate(self.plan_, codes[rows], cells, random)
-            found.append(statistics_of(tally, self._promise(self.plan_, random)))
-            if wave + 1 < self.waves:
+            plan = self.plan_ = _plan_of(rows.schema, bins, people, focus, given)
+            cells = encoded(plan, {n: np.asarray(c)[asked] for n, c in rows.columns.items()})
+            tally = simulate(plan, codes[asked], cells, random)
+            promise = kept(plan.guarantee, RESTS, rows.schema, random)
+            found.append(statistics_of(tally, promise))
+            if wave + 1 < waves:
                 focus = focus_of(estimate(combined(found), "bayes"))
         return combined(found) if len(found) > 1 else found[0]
 
-    def _plan(self, schema: Schema, bins: Bins, people: int, focus: dict[str, float]) -> Plan:
-        if isinstance(self.plan, Plan):
-            if self.plan.schema != schema:
-                raise SchemaError("the plan was made for another schema")
-            return self.plan
-        numeric = self.numeric
-        if not any(isinstance(feature, Numeric) for feature in schema.features):
-            numeric = "bins"
-        return make_plan(
-            schema,
-            self.epsilon,
-            people,
-            kind=self.plan,
-            oracle=self.oracle,
-            theta=self.theta,
-            bins=bins,
-            numeric=numeric,
-            approach=self.approach,
-            mechanism=self.mechanism,
-            assignment=self.assignment,
-            focus=focus,
-        )
+    @property
+    def _exact(self) -> bool:
+        return is_infinite(self.epsilon)
 
-    def _promise(self, plan: Plan, random: Random) -> Guarantee:
-        rests = "each record is randomized on its owner's device; here whoever fits plays them all"
-        promise = replace(plan.guarantee, assumptions=(rests, *plan.guarantee.assumptions))
-        if self.schema_.inferred:
-            promise = promise.broken_by(LEAKED)
-        return promise.in_simulation() if random.simulated else promise
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.epsilon != math.inf and self.random_state is None
-        return tags
+def _sample(schema: Schema, given: Given) -> tuple[dict[str, Any], NDArray[Any] | None]:
+    sample, classes = given["public_sample"], None
+    if sample is None:
+        raise SchemaError("pass public_sample=: records that are public anyway")
+    if isinstance(sample, tuple):
+        sample, classes = sample[0], np.asarray(sample[1])
+    return columns_of(sample, schema.names), classes
+
+
+def _plan_of(
+    schema: Schema, bins: Bins, people: int, focus: Mapping[str, float], given: Given
+) -> Plan:
+    plan = given["plan"]
+    if isinstance(plan, Plan):
+        if plan.schema != schema:
+            raise SchemaError(
+                "the plan was made for another schema; write LocalNB(schema=plan.schema), or make "
+                "a plan for this one"
+            )
+        return plan
+    numeric = any(isinstance(feature, Numeric) for feature in schema.features)
+    return make_plan(
+        schema,
+        given["epsilon"],
+        people,
+        kind=plan,
+        oracle=given["oracle"],
+        theta=given["theta"],
+        bins=bins,
+        numeric=given["numeric"] if numeric else "bins",
+        approach=given["approach"],
+        mechanism=given["mechanism"],
+        assignment=given["assignment"],
+        focus=focus,
+    )

@@ -10,19 +10,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.encoding import class_codes
+from discreet.encoding import Cells
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.estimators.base import NaiveBayesEstimator, read_prior, read_weights
-from discreet.estimators.columns import Kind, column_kinds, columns_by_position, grown, schema_of
-from discreet.privacy import Guarantee
-from discreet.schema import Schema
-from discreet.statistics import Statistics
+from discreet.estimators.base import NaiveBayesEstimator, class_prior_of
+from discreet.estimators.parameters import COMMON, LIKELIHOOD, PRIOR, Rule, number
+from discreet.schema import Categorical, Feature, Schema, text_of
+from discreet.statistics import Statistics, Table
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["MixedNB"]
@@ -66,6 +67,16 @@ class MixedNB(NaiveBayesEstimator):
     guarantee_ : Guarantee
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "alpha": number("a finite number of at least 0", lambda alpha: 0 <= alpha < math.inf),
+        "var_smoothing": number(
+            "a finite number of at least 0", lambda share: 0 <= share < math.inf
+        ),
+        "class_prior": PRIOR,
+        "likelihood": LIKELIHOOD,
+        **COMMON,
+    }
+
     def __init__(
         self,
         *,
@@ -95,9 +106,13 @@ class MixedNB(NaiveBayesEstimator):
         X : array or data frame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
         """
-        for name in ("statistics_", "classes_", "kinds_"):
-            self.__dict__.pop(name, None)
+        self._checked()
+        self._forget()
         return self._learn(X, y, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -110,8 +125,12 @@ class MixedNB(NaiveBayesEstimator):
         classes : array of shape (n_classes,)
             All classes that will ever occur; needed at the first call.
         sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
         """
-        first = not hasattr(self, "statistics_")
+        first = not hasattr(self, "model_")
         if first and classes is None and self.schema is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if not first and classes is not None and not np.array_equal(self.classes_, classes):
@@ -122,53 +141,54 @@ class MixedNB(NaiveBayesEstimator):
         return self._learn(X, y, classes, sample_weight)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        first = not hasattr(self, "statistics_")
-        X = self._read_rows(X, reset=first)
-        y = self._read_classes(X, y)
-        if first:
-            self._begin(X, y, classes)
-        if self.schema is None:
-            unknown = np.setdiff1d(y, self.classes_)
-            if unknown.size:
-                raise ValueError(f"y holds classes that were not announced: {unknown.tolist()!r}")
-            codes = np.searchsorted(self.classes_, y).astype(np.int32)
-            columns = self._columns(X)
-            schema = schema_of(columns, self.kinds_, self.classes_, self.missing, self.unseen)
-        else:
-            codes = class_codes(self.schema, y)
-            columns, schema = self._columns(X), self.schema
-        weights = read_weights(sample_weight, len(y))
-        if first:
-            statistics = count_arrays(schema, columns, codes, weights=weights)
-        else:
-            before, schema = grown(self.statistics_, schema)
-            statistics = before + count_arrays(schema, columns, codes, weights=weights)
-        return self._finish(statistics)
-
-    def _begin(self, X: Any, y: NDArray[Any], classes: Any) -> None:
-        if self.schema is not None:
-            self.classes_ = self._own_classes(y)
-            return
-        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-        columns = columns_by_position(X)
-        names = getattr(self, "feature_names_in_", None)
-        self.names_ = [f"x{i}" for i in range(len(columns))] if names is None else list(names)
-        self.kinds_: list[Kind] = column_kinds(columns, self.names_, self.categorical_features)
-
-    def _finish(self, statistics: Statistics) -> Self:
-        prior = read_prior(self.class_prior, len(self.classes_))
+        given = self._checked()
+        known: Statistics | None = getattr(self, "statistics_", None)
+        if known is not None:
+            classes = self.classes_
+        before = None if known is None else self.schema_
+        rows = self._read(X, y, given, sample_weight, classes=classes, before=before)
+        prior = class_prior_of(given, len(rows.classes))
+        schema = rows.schema
+        if known is not None:
+            known, schema = _grown(known, schema)
+        statistics = count_arrays(schema, rows.columns, rows.codes, weights=rows.weights)
+        if known is not None:
+            statistics = known + statistics
         if np.sum(statistics.totals) <= 0:
-            raise EstimationError("the weights of all records are zero; nothing can be learnt")
-        self.statistics_ = statistics
-        self.class_count_ = np.asarray(statistics.totals, dtype=float)
-        self.model_ = estimate(
+            raise EstimationError(
+                "sample_weight is zero for every row; give at least one row a positive weight"
+            )
+        model = estimate(
             statistics,
             "none",
-            smoothing=self.alpha,
-            likelihood=self.likelihood,
-            variance_smoothing=self.var_smoothing,
+            smoothing=given["alpha"],
+            likelihood=given["likelihood"],
+            variance_smoothing=given["var_smoothing"],
             prior=prior,
         )
-        self.class_prior_ = np.exp(self.model_.log_prior)
-        self.guarantee_: Guarantee = statistics.guarantee
-        return self
+        own = rows.classes if known is None else self.classes_
+        return self._learnt(schema, own, statistics, model)
+
+
+def _grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:
+    """Statistics and schema widened by the categories that a new batch brings."""
+    before = statistics.schema
+    features: list[Feature] = []
+    for old, new in zip(before.features, batch.features, strict=True):
+        if isinstance(old, Categorical) and isinstance(new, Categorical):
+            known = {text_of(value) for value in old.values}
+            extra = [value for value in new.values if text_of(value) not in known]
+            features.append(replace(old, values=(*old.values, *extra)))
+        else:
+            features.append(old)
+    schema = replace(before, features=tuple(features))
+    if schema == before:
+        return statistics, before
+    tables = {}
+    for name, table in statistics.tables.items():
+        cells = Cells.of(schema, name)
+        added = cells.values - table.cells.values
+        position = table.cells.values
+        counts = np.insert(table.counts, [position] * added, 0, axis=1)
+        tables[name] = Table(cells, counts)
+    return replace(statistics, schema=schema, tables=tables), schema

@@ -12,25 +12,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discreet.encoding import Bins, is_missing
-from discreet.errors import SchemaError
+from discreet.encoding import is_missing
+from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
-from discreet.estimators.inferred import PrivateEstimator
+from discreet.estimators.base import Given, Rows
+from discreet.estimators.columns import Kind
+from discreet.estimators.parameters import BINS, COMMON, POSTPROCESS, RANDOM, Rule, one_of
+from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.mechanisms.laws import rational
-from discreet.privacy import Guarantee
+from discreet.model import NaiveBayesModel
 from discreet.randomness import as_random
-from discreet.randomness.samplers import Random
 from discreet.schema import Schema
+from discreet.statistics import Statistics
 from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 from discreet.survey.simulation import simulate
 
 __all__ = ["SurveyNB"]
+
+RESTS = "each record is randomized on its owner's device; here whoever fits plays them all"
+
+
+def _thetas(value: Any) -> Fraction | list[Fraction]:
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and np.ndim(value):
+        return [_theta(one) for one in value]
+    return _theta(value)
+
+
+def _theta(value: Any) -> Fraction:
+    theta = rational("theta", str(value) if isinstance(value, np.number) else value)
+    if not 0 <= theta <= 1:
+        raise ValueError
+    return theta
+
+
+def _groups(value: Any) -> list[list[str | int]] | str | None:
+    if value is None or (isinstance(value, str) and value == "each"):
+        return value
+    if isinstance(value, str) or any(isinstance(group, str) for group in value):
+        raise ValueError
+    return [[_member(one) for one in group] for group in value]
+
+
+def _member(one: Any) -> str | int:
+    if isinstance(one, str):
+        return one
+    if isinstance(one, (int, np.integer)) and not isinstance(one, bool):
+        return int(one)
+    raise ValueError
+
+
+def _personal(value: Any) -> Any:
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    return one_of("uniform").read(value)
 
 
 class SurveyNB(PrivateEstimator):
@@ -74,6 +116,32 @@ class SurveyNB(PrivateEstimator):
     guarantee_ : Guarantee
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "theta": Rule(
+            "a number that is a probability, such as 0.7 or '7/10', or a list with one for each "
+            "group",
+            _thetas,
+            PrivacyError,
+        ),
+        "model": one_of("unrelated", "related"),
+        "groups": Rule(
+            "None for one group, 'each' for one group per question, or lists of names", _groups
+        ),
+        "personal": Rule(
+            "'uniform', or the weights of the answers by name: a simulation has no answers of the "
+            "respondents' own",
+            _personal,
+        ),
+        "bins": BINS,
+        "postprocess": POSTPROCESS,
+        **COMMON,
+        "random_state": RANDOM,
+    }
+    _once = (
+        "a second call would ask the same people again and add to what they revealed. Fit once, or "
+        "collect with discreet.survey, where tallies of further people are added"
+    )
+
     def __init__(
         self,
         theta: Any = 0.7,
@@ -101,88 +169,68 @@ class SurveyNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Let every record send its randomized sheet, tally the sheets and learn from the tally.
+    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
+        statistics = self._statistics(rows, given)
+        return statistics, estimate(statistics, given["postprocess"])
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        """
-        X = self._read_rows(X, reset=True)
-        y = self._read_classes(X, y)
-        schema, columns, codes = self._public(X, y, not self._open)
-        if self.schema is None and self.model == "related":  # no room for "missing"
-            schema = _whole(schema, columns)
-        if len(schema.classes) < 2 and not self._open:
-            raise SchemaError(
-                "there is only one class, so there is nothing to ask anyone; name all classes in "
-                "the schema"
-            )
-        self.schema_ = schema
-        self.questionnaire_ = self._questionnaire(schema)
-        random = as_random(self.random_state)
-        cells = [self.questionnaire_.cells[n].column(columns[n]) for n in schema.names]
-        answers = np.column_stack([*cells, codes]).astype(np.int64)
-        tally = simulate(self.questionnaire_, answers, random)
-        self.statistics_ = statistics_of(tally, self._promise(random))
-        self.model_ = estimate(self.statistics_, self.postprocess)
-        self.class_count_ = np.asarray(self.statistics_.totals, dtype=float)
-        self.class_prior_ = np.exp(self.model_.log_prior)
-        self.guarantee_: Guarantee = self.model_.guarantee
-        return self
+    def _statistics(self, rows: Rows, given: Given) -> Statistics:
+        schema = rows.schema
+        if not self._exact:
+            two_classes(schema)
+        check_bins(given, schema)
+        questionnaire = self.questionnaire_ = _questionnaire(schema, given)
+        random = as_random(given["random_state"])
+        cells = [questionnaire.cells[n].column(rows.columns[n]) for n in schema.names]
+        answers = np.column_stack([*cells, rows.codes]).astype(np.int64)
+        tally = simulate(questionnaire, answers, random)
+        return statistics_of(tally, kept(questionnaire.guarantee, RESTS, schema, random))
+
+    def _described(
+        self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given
+    ) -> Schema:
+        schema = super()._described(columns, kinds, classes, given)
+        related = given["model"] == "related"  # yes or no, without room for "missing"
+        return _whole(schema, columns) if related else schema
 
     @property
-    def _open(self) -> bool:
+    def _exact(self) -> bool:
         """Whether everybody sends the truth."""
-        several = isinstance(self.theta, (Sequence, np.ndarray)) and not isinstance(self.theta, str)
-        return all(rational("theta", t) == 1 for t in (self.theta if several else [self.theta]))
-
-    def _questionnaire(self, schema: Schema) -> Questionnaire:
-        bins: Bins = self.bins
-        laws: list[PersonalLaw] = []
-        if isinstance(self.personal, Mapping):
-            laws = [PersonalLaw((n,), whole_weights(n, w)) for n, w in self.personal.items()]
-        elif self.personal != "uniform":
-            raise SchemaError(
-                f"personal={self.personal!r}; write 'uniform', or the weights of the answers by "
-                "name: a simulation has no answers of the respondents' own"
-            )
-        return Questionnaire.of(schema, self.theta, self._groups(schema), self.model, bins, laws)
-
-    def _groups(self, schema: Schema) -> list[list[str]] | None:
-        if self.groups is None:
-            return None
-        if isinstance(self.groups, str):
-            if self.groups != "each":
-                raise SchemaError(
-                    f"groups={self.groups!r}; write None for one group, 'each' for as many as "
-                    "questions, or lists of names"
-                )
-            return [[name] for name in (*schema.names, schema.target)]
-        members = [[_name(schema, one) for one in group] for group in self.groups]
-        if members and not any(schema.target in group for group in members):
-            members[0].append(schema.target)
-        return members
-
-    def _promise(self, random: Random) -> Guarantee:
-        stated = self.questionnaire_.guarantee
-        rests = "each record is randomized on its owner's device; here whoever fits plays them all"
-        promise = replace(stated, assumptions=(rests, *stated.assumptions))
-        return promise.in_simulation() if random.simulated else promise
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = not self._open and self.random_state is None
-        return tags
+        try:
+            thetas = _thetas(self.theta)
+        except (TypeError, ValueError):
+            return False
+        return all(theta == 1 for theta in (thetas if isinstance(thetas, list) else [thetas]))
 
 
-def _name(schema: Schema, one: Any) -> str:
-    if isinstance(one, (int, np.integer)) and not isinstance(one, bool):
-        if not 0 <= one < len(schema.names):
-            raise SchemaError(f"groups name the column {one}; there are {len(schema.names)}")
-        return schema.names[int(one)]
-    return str(one)
+def _questionnaire(schema: Schema, given: Given) -> Questionnaire:
+    laws: list[PersonalLaw] = []
+    if isinstance(given["personal"], Mapping):
+        laws = [PersonalLaw((n,), whole_weights(n, w)) for n, w in given["personal"].items()]
+    groups = _named(schema, given["groups"])
+    return Questionnaire.of(schema, given["theta"], groups, given["model"], given["bins"], laws)
+
+
+def _named(schema: Schema, groups: Any) -> list[list[str]] | None:
+    """Groups by the names of their questions; the class is in the first unless one names it."""
+    if groups is None:
+        return None
+    if groups == "each":
+        return [[name] for name in (*schema.names, schema.target)]
+    members = [[_name(schema, one) for one in group] for group in groups]
+    if members and not any(schema.target in group for group in members):
+        members[0].append(schema.target)
+    return members
+
+
+def _name(schema: Schema, one: str | int) -> str:
+    if isinstance(one, str):
+        return one
+    if not 0 <= one < len(schema.names):
+        raise SchemaError(
+            f"groups name the column {one}, and there are {len(schema.names)}; write an index from "
+            f"0 to {len(schema.names) - 1}, or a name"
+        )
+    return schema.names[one]
 
 
 def _whole(schema: Schema, columns: Mapping[str, Any]) -> Schema:
@@ -191,14 +239,5 @@ def _whole(schema: Schema, columns: Mapping[str, Any]) -> Schema:
     for feature in schema.features:
         values = np.asarray(columns[feature.name], dtype=object)
         optional = any(is_missing(value, schema.missing_tokens) for value in values)
-        features.append(replace(feature, optional=optional) if not optional else feature)
-    return Schema(
-        features,
-        schema.target,
-        schema.classes,
-        schema.missing,
-        schema.outliers,
-        schema.unseen,
-        schema.missing_tokens,
-        schema.inferred,
-    )
+        features.append(replace(feature, optional=optional))
+    return replace(schema, features=tuple(features))
