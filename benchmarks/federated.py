@@ -24,10 +24,11 @@ import numpy as np
 from discreet.datasets import load
 from discreet.encoding import class_codes, columns_of
 from discreet.federated import horizontal, vertical
-from discreet.federated.identity import Identity
-from discreet.federated.layout import wanted_of
-from discreet.federated.manifest import Manifest
-from discreet.federated.paillier import PrivateKey, generate
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.counters import wanted_of
+from discreet.federated.crypto.paillier import PrivateKey, generate
+from discreet.federated.horizontal.arithmetic import opened
 
 TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 16)
@@ -88,9 +89,7 @@ def horizontal_costs(name: str, providers: int, key: PrivateKey | None) -> list[
     taking, _ = milliseconds(lambda: [collector.receive(m) for m in said])
     adding, result = milliseconds(collector.result)
     receiver = horizontal.Receiver(people[-1], manifest, key)
-    opening, _ = milliseconds(
-        lambda: horizontal.opened(people[-1], manifest, key, result.payload), runs=3
-    )
+    opening, _ = milliseconds(lambda: opened(people[-1], manifest, key, result.payload), runs=3)
     receiver.receive(result)
     return [setup, min(work), taking + adding, opening, len(said[0]), manifest.layout.size]
 

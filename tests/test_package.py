@@ -14,8 +14,8 @@ HEAVY = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "rich", "pyd
 
 # What runs at a respondent or provider must not import what runs at a collector, and back.
 SIDES = {
-    "respondent": {"local/respondent.py", "survey/respondent.py", "federated/provider.py"},
-    "collector": {"local/tally.py", "survey/tally.py", "federated/collector.py", "server"},
+    "respondent": {"local/respondent.py", "survey/respondent.py", "federated/service/provider.py"},
+    "collector": {"local/tally.py", "survey/tally.py", "federated/service/server.py", "server"},
 }
 
 

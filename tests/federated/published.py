@@ -12,7 +12,7 @@ import secrets
 
 import numpy as np
 
-from discreet.federated.paillier import Encryptor
+from discreet.federated.crypto.paillier import Encryptor
 
 PUBLIC_FACTOR = 10**6
 """l: what numbers are multiplied with to become whole."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rounds import PARTIES
 
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Matcher, Owner
-from discreet.federated.identity import Identity
-from discreet.federated.invitation import Invitation
 
 OWNERS = ["labels", "hospital-a", "hospital-b", "hospital-c", "hospital-d"]
 PARTIES.setdefault("hospital-d", Identity.generate("hospital-d"))

@@ -6,9 +6,9 @@ import numpy as np
 
 from discreet import Categorical, Numeric, Schema
 from discreet.federated import horizontal, vertical
-from discreet.federated.identity import Identity
-from discreet.federated.layout import wanted_of
-from discreet.federated.manifest import Manifest
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.counters import wanted_of
 
 SCHEMA = Schema(
     [

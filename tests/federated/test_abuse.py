@@ -23,8 +23,8 @@ from rounds import (
 
 from discreet import Schema
 from discreet.federated import horizontal, vertical
-from discreet.federated.identity import Identity
-from discreet.federated.masks import SEAL, pair_key, sealed
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.crypto.masks import SEAL, pair_key, sealed
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 

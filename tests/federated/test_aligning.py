@@ -31,13 +31,13 @@ from test_collector import Served
 from discreet.cli import main
 from discreet.cli.federated import align as federated_align
 from discreet.errors import SchemaError
-from discreet.federated.aligning import align, finish
+from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
-from discreet.federated.connection import Line
-from discreet.federated.invitation import Invitation
-from discreet.federated.matching import Matching
-from discreet.federated.provider import aligned
+from discreet.federated.alignment.program import align, finish
+from discreet.federated.alignment.service import Matching
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.service.connection import Line
+from discreet.federated.service.provider import aligned
 
 NAMES = OWNERS[:3]
 LISTS = {

@@ -16,13 +16,13 @@ from rounds import PARTIES, table, vertical_manifest
 
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated import vertical
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.invitation import LARGEST, Invitation
 from discreet.federated.alignment import Matcher, Owner
-from discreet.federated.alignment_party import DOMAIN, AlignmentParty, Secret, texts_of
-from discreet.federated.identity import Identity
-from discreet.federated.invitation import LARGEST, Invitation
-from discreet.federated.masks import pair_key, unsealed
+from discreet.federated.alignment.party import DOMAIN, AlignmentParty, Secret, texts_of
+from discreet.federated.crypto.curve25519 import SIZE, blinded, on_curve, points_of, to_point
+from discreet.federated.crypto.masks import pair_key, unsealed
 from discreet.federated.messages import Message
-from discreet.federated.points import SIZE, blinded, on_curve, points_of, to_point
 from discreet.federated.refusals import ProtocolError
 
 

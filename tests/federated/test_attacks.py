@@ -24,10 +24,10 @@ from rounds import (
 )
 from scipy import stats
 
-from discreet.federated import horizontal
-from discreet.federated.masks import pair_key, residues, unsealed
-from discreet.federated.paillier import Encryptor, generate
-from discreet.federated.slots import Slots
+from discreet.federated.crypto.masks import pair_key, residues, unsealed
+from discreet.federated.crypto.packing import Slots
+from discreet.federated.crypto.paillier import Encryptor, generate
+from discreet.federated.horizontal.arithmetic import opened, slots_of
 
 FALSE_ALARM = 1e-6
 """Chance that a statistical check here fails although everything is right."""
@@ -179,7 +179,7 @@ def test_attacks_a_and_d_fail_on_ours(ours, small_key):
 
 def test_attacks_b_and_b2_fail_on_ours(ours, small_key):
     manifest, exact, seen, _ = ours
-    offset = horizontal._slots(manifest)[1].offset
+    offset = slots_of(manifest)[1].offset
     blocks = [(block, part) for block, part in manifest.layout.split(np.arange(len(exact[0])))]
     pads = []
     for submitted in seen:
@@ -393,10 +393,10 @@ def test_the_collector_cannot_open_what_the_receiver_opens(small_key):
     _, said = horizontal_round(manifest, exact)
     total = np.frombuffer(said[-1].payload, dtype="<u8").astype(np.uint64).view(np.int64)
     assert np.abs(total).min() > 10**6  # false alarm below 30 * 2^-42
-    forged = horizontal.opened(PARTIES["collector"], manifest, None, said[-1].payload)
+    forged = opened(PARTIES["collector"], manifest, None, said[-1].payload)
     assert np.abs(forged).min() > 10**6
-    opened = horizontal.opened(PARTIES["receiver"], manifest, None, said[-1].payload)
-    assert np.array_equal(opened, sum(exact))
+    found = opened(PARTIES["receiver"], manifest, None, said[-1].payload)
+    assert np.array_equal(found, sum(exact))
 
 
 def test_vertical_pads_are_known_to_provider_and_opener_only(small_key):

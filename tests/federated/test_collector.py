@@ -36,16 +36,17 @@ from rounds import (
 from discreet.cli.federated.collect import collect
 from discreet.cli.federated.files import ledger_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.federated import horizontal, patience, vertical
-from discreet.federated.agreement import seconds_left
-from discreet.federated.collector import Round, application
-from discreet.federated.connection import Connection
+from discreet.federated import horizontal, vertical
+from discreet.federated.agreement.signed import seconds_left
 from discreet.federated.messages import Message
-from discreet.federated.patience import PatientProtocol
-from discreet.federated.provider import aligned, label, provide
-from discreet.federated.receiver import receive
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.state import Folder
+from discreet.federated.service import patience
+from discreet.federated.service.connection import Connection
+from discreet.federated.service.folder import Folder
+from discreet.federated.service.patience import PatientProtocol
+from discreet.federated.service.provider import aligned, label, provide
+from discreet.federated.service.receiver import receive
+from discreet.federated.service.server import Round, application
 from discreet.ledger import Ledger
 
 

@@ -23,9 +23,9 @@ from rounds import (
 from discreet import Categorical, Numeric, Schema
 from discreet.documents import dump
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.federated.identity import Card, Identity
-from discreet.federated.layout import Layout, Wanted, wanted_of
-from discreet.federated.manifest import Manifest
+from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.counters import Layout, Wanted, wanted_of
 from discreet.federated.refusals import ProtocolError
 
 

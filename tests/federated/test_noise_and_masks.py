@@ -10,9 +10,18 @@ import pytest
 from scipy import stats
 
 from discreet.errors import PrivacyError
-from discreet.federated.identity import Card, Identity
-from discreet.federated.masks import EXCESS, Pads, pair_key, residues, sealed, tag, unsealed, words
-from discreet.federated.noise import PolyaShares, polya
+from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.crypto.masks import (
+    EXCESS,
+    Pads,
+    pair_key,
+    residues,
+    sealed,
+    tag,
+    unsealed,
+    words,
+)
+from discreet.federated.crypto.noise import PolyaShares, polya
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, SeededRandom
 

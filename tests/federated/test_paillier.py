@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import FormatError, PrivacyError
-from discreet.federated.paillier import Encryptor, PrivateKey, PublicKey, generate
+from discreet.federated.crypto.packing import Slots
+from discreet.federated.crypto.paillier import Encryptor, PrivateKey, PublicKey, generate
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.slots import Slots
 
 
 def test_what_was_encrypted_is_read_and_fresh_every_time(real_key):

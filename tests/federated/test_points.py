@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from scipy import stats
 
-from discreet.federated import points
-from discreet.federated.points import SIZE, blinded, on_curve, points_of, to_point
+from discreet.federated.crypto import curve25519 as points
+from discreet.federated.crypto.curve25519 import SIZE, blinded, on_curve, points_of, to_point
 from discreet.federated.refusals import ProtocolError
 
 P, A = 2**255 - 19, 486662

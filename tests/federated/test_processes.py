@@ -21,7 +21,7 @@ pytest.importorskip("uvicorn")
 from rounds import SCHEMA, table
 
 from discreet import NaiveBayesModel, Statistics
-from discreet.federated.identity import Identity
+from discreet.federated.agreement.identity import Identity
 
 PATIENCE = 90
 NAMES = ["hospital-a", "hospital-b", "hospital-c"]

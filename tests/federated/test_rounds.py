@@ -22,9 +22,12 @@ from rounds import (
 
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError, SchemaError
-from discreet.federated import horizontal, vertical, vertical_masks
-from discreet.federated.layout import Layout
+from discreet.federated import horizontal, vertical
+from discreet.federated.counters import Layout
+from discreet.federated.horizontal.arithmetic import slots_of
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.vertical import with_masks as vertical_masks
+from discreet.federated.vertical.party import VerticalParty
 
 KEYS = pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
@@ -117,8 +120,8 @@ def test_counts_beyond_the_bound_are_refused_not_wrapped():
 
 def test_slots_are_narrow_for_counts_and_wide_for_sums(small_key):
     narrow, wide = horizontal_manifest(small_key, moments=()), horizontal_manifest(small_key)
-    assert horizontal._slots(narrow)[1].width == 48
-    assert horizontal._slots(wide)[1].width == 64
+    assert slots_of(narrow)[1].width == 48
+    assert slots_of(wide)[1].width == 64
     exact = counted(narrow)
     release, _ = horizontal_round(narrow, exact, small_key, KnownNoise)
     noise = sum(injected(place)(narrow.layout.size) for place in range(3))
@@ -178,7 +181,7 @@ def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(
     def share(party, provider, random):
         return np.arange(party.way.layouts[provider].size) * places[party.own.name]
 
-    monkeypatch.setattr(vertical.VerticalParty, "_share", share)
+    monkeypatch.setattr(VerticalParty, "_share", share)
     columns, codes = table(40, 8)
     manifest = vertical_manifest(key)
     release, _ = vertical_round(manifest, columns, codes, key)
@@ -194,7 +197,9 @@ def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(
 def test_vertical_masks_refuse_what_would_wrap_or_be_too_long(monkeypatch):
     columns, codes = table(40, 8)
     manifest = vertical_manifest()
-    monkeypatch.setattr("discreet.federated.manifest.draw_each", lambda *_: np.array([2**61]))
+    monkeypatch.setattr(
+        "discreet.federated.agreement.manifest.draw_each", lambda *_: np.array([2**61])
+    )
     with pytest.raises(PrivacyError, match="beyond"):
         vertical_round(manifest, columns, codes)
     with pytest.raises(SchemaError, match="fewer cells, or use Paillier"):
@@ -215,7 +220,7 @@ def test_what_runs_at_a_provider_imports_little():
     script = (
         "import sys\n"
         "import discreet.federated.horizontal, discreet.federated.vertical\n"
-        "import discreet.federated.paillier, discreet.federated.provider\n"
+        "import discreet.federated.crypto.paillier, discreet.federated.service.provider\n"
         "import discreet.cli.federated.parties\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules}))"
     )

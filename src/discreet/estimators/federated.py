@@ -31,7 +31,7 @@ from discreet.estimators.parameters import (
     whole,
 )
 from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept
-from discreet.federated.layout import wanted_of
+from discreet.federated.counters import wanted_of
 from discreet.federated.simulation import simulate_horizontal, simulate_vertical
 from discreet.model import NaiveBayesModel
 from discreet.randomness import as_random
@@ -44,7 +44,7 @@ APART = "the providers are really apart: here they were simulated in one process
 
 
 def _keys() -> Any:
-    from discreet.federated.paillier import PrivateKey
+    from discreet.federated.crypto.paillier import PrivateKey
 
     return PrivateKey
 

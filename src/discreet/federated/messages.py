@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from discreet.documents import Body, canonical
-from discreet.federated.agreement import Agreement
-from discreet.federated.identity import Identity
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.signed import Agreement
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["ROOM", "Inbox", "Message"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.documents import Body, dump, load
-from discreet.federated.promise import inconsistent
+from discreet.federated.agreement.promise import inconsistent
 
 if TYPE_CHECKING:
-    from discreet.federated.manifest import Manifest
+    from discreet.federated.agreement.manifest import Manifest
     from discreet.model import NaiveBayesModel
     from discreet.statistics import Statistics
 

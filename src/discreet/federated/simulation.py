@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
-from discreet.federated.identity import Identity
-from discreet.federated.layout import Wanted
-from discreet.federated.manifest import Aggregation, Manifest, Mode
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
+from discreet.federated.counters import Wanted
 from discreet.federated.release import Release
 from discreet.randomness import Random
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
-    from discreet.federated.paillier import PrivateKey
+    from discreet.federated.crypto.paillier import PrivateKey
 
 __all__ = ["simulate_horizontal", "simulate_vertical"]
 
@@ -146,6 +146,6 @@ def simulate_vertical(
 
 
 def _key(key: PrivateKey | None) -> PrivateKey:
-    from discreet.federated.paillier import generate
+    from discreet.federated.crypto.paillier import generate
 
     return generate() if key is None else key

@@ -44,7 +44,7 @@ def invite(
 
     The owners are all who hold a table of a later vertical round, the label provider included.
     """
-    from discreet.federated.invitation import Invitation
+    from discreet.federated.agreement.invitation import Invitation
 
     until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
     made = Invitation(
@@ -91,10 +91,10 @@ def align(
     --state, it goes on where it was.
     """
     try:
-        from discreet.federated.aligning import align as aligned
-        from discreet.federated.aligning import finish
-        from discreet.federated.alignment_party import texts_of
-        from discreet.federated.connection import Line
+        from discreet.federated.alignment.party import texts_of
+        from discreet.federated.alignment.program import align as aligned
+        from discreet.federated.alignment.program import finish
+        from discreet.federated.service.connection import Line
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 

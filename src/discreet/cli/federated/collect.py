@@ -14,7 +14,7 @@ from discreet.cli.output import example
 from discreet.errors import DiscreetError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from discreet.federated.carrier import Carrier
+    from discreet.federated.service.relay import Carrier
 
 __all__ = ["collect"]
 
@@ -54,10 +54,10 @@ def collect(
     try:
         import uvicorn
 
-        from discreet.federated.collector import Round, application
-        from discreet.federated.invitation import Invitation
-        from discreet.federated.matching import Matching
-        from discreet.federated.patience import PatientProtocol
+        from discreet.federated.agreement.invitation import Invitation
+        from discreet.federated.alignment.service import Matching
+        from discreet.federated.service.patience import PatientProtocol
+        from discreet.federated.service.server import Round, application
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 

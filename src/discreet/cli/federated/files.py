@@ -11,10 +11,10 @@ from discreet.cli.files import about
 from discreet.documents import parse, read_text
 
 if TYPE_CHECKING:
-    from discreet.federated.identity import Card, Identity
-    from discreet.federated.invitation import Invitation
-    from discreet.federated.manifest import Manifest
-    from discreet.federated.paillier import PrivateKey
+    from discreet.federated.agreement.identity import Card, Identity
+    from discreet.federated.agreement.invitation import Invitation
+    from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.crypto.paillier import PrivateKey
 
 __all__ = [
     *("ledger_of", "read_agreement", "read_cards", "read_identity", "read_invitation"),
@@ -24,7 +24,7 @@ __all__ = [
 
 def read_identity(path: str) -> Identity:
     """A party's own keys."""
-    from discreet.federated.identity import Identity
+    from discreet.federated.agreement.identity import Identity
 
     with about(path):
         return Identity.from_json(read_text(path))
@@ -32,7 +32,7 @@ def read_identity(path: str) -> Identity:
 
 def read_manifest(path: str) -> Manifest:
     """What was agreed."""
-    from discreet.federated.manifest import Manifest
+    from discreet.federated.agreement.manifest import Manifest
 
     with about(path):
         return Manifest.from_json(read_text(path))
@@ -40,7 +40,7 @@ def read_manifest(path: str) -> Manifest:
 
 def read_invitation(path: str) -> Invitation:
     """Who aligns rows."""
-    from discreet.federated.invitation import Invitation
+    from discreet.federated.agreement.invitation import Invitation
 
     with about(path):
         return Invitation.from_json(read_text(path))
@@ -57,7 +57,7 @@ def read_key(path: str | None) -> PrivateKey | None:
     """A Paillier key, where one is given."""
     if path is None:
         return None
-    from discreet.federated.paillier import PrivateKey
+    from discreet.federated.crypto.paillier import PrivateKey
 
     with about(path):
         return PrivateKey.from_json(read_text(path))
@@ -65,7 +65,7 @@ def read_key(path: str | None) -> PrivateKey | None:
 
 def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
     """Cards that were checked out of band."""
-    from discreet.federated.identity import Card
+    from discreet.federated.agreement.identity import Card
 
     found = []
     for path in paths:

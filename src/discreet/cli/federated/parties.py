@@ -20,7 +20,7 @@ from discreet.cli.output import console, example
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from discreet.federated.connection import Connection
+    from discreet.federated.service.connection import Connection
 
 __all__ = ["label", "party", "provide", "receive"]
 
@@ -53,7 +53,7 @@ def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _connected(url: str, identity: str, manifest: str, authority: str | None) -> Connection:
     try:
-        from discreet.federated.connection import Connection
+        from discreet.federated.service.connection import Connection
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
@@ -88,7 +88,7 @@ def provide(
 ) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
     with _connected(url, identity, manifest, authority) as connection:
-        from discreet.federated import provider
+        from discreet.federated.service import provider
 
         charge, cards = ledger_of(budget_file, budget_total), read_cards(known)
         provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
@@ -122,7 +122,7 @@ def label(
 ) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
     with _connected(url, identity, manifest, authority) as connection:
-        from discreet.federated import provider
+        from discreet.federated.service import provider
 
         secret, charge, cards = (
             read_key(key),
@@ -158,7 +158,7 @@ def receive(
 ) -> None:
     """Sign MANIFEST, wait for the result, open it and write the model."""
     with _connected(url, identity, manifest, authority) as connection:
-        from discreet.federated import receiver
+        from discreet.federated.service import receiver
 
         release = receiver.receive(connection, read_key(key), read_cards(known))
     write(output, release.model.to_json())

@@ -33,13 +33,13 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
     NAME.identity.json stays with its owner; NAME.card.json is for the others, who compare its
     fingerprint with the owner over another line.
     """
-    from discreet.federated.identity import Identity
+    from discreet.federated.agreement.identity import Identity
 
     made, where = Identity.generate(name), folder(place)
     files = {"identity": _secret(where / f"{name}.identity.json", made.to_json())}
     files["card"] = _public(where / f"{name}.card.json", made.card.to_json())
     if paillier:
-        from discreet.federated.paillier import generate
+        from discreet.federated.crypto.paillier import generate
 
         key = generate(bits)
         files["key"] = _secret(where / f"{name}.paillier.json", key.to_json())
@@ -111,9 +111,9 @@ def manifest(
     output: str,
 ) -> None:
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
-    from discreet.federated.layout import wanted_of
-    from discreet.federated.manifest import Manifest
-    from discreet.federated.routes import routes
+    from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.counters import wanted_of
+    from discreet.federated.service.routes import routes
 
     public = read_schema(schema)
     until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
@@ -144,14 +144,14 @@ def manifest(
 
 
 def _card(path: str) -> Any:
-    from discreet.federated.identity import Card
+    from discreet.federated.agreement.identity import Card
 
     with about(path):
         return Card.from_json(read_text(path))
 
 
 def _key(path: str) -> Any:
-    from discreet.federated.paillier import PublicKey
+    from discreet.federated.crypto.paillier import PublicKey
 
     with about(path):
         return PublicKey.from_json(read_text(path))

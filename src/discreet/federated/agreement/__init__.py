@@ -1,0 +1,1 @@
+"""What all parties sign before they start, and who they are."""

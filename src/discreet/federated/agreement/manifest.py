@@ -1,0 +1,232 @@
+"""What the parties of a round agreed and signed; its hash is in every message and every key.
+
+A manifest fixes everything that the promise depends on. A provider that signs it has to know the
+others: whoever makes up the roster could make up providers whose noise it knows.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from discreet.arrays import Integers
+from discreet.documents import load
+from discreet.errors import PrivacyError, SchemaError
+from discreet.federated.agreement.identity import Card
+from discreet.federated.agreement.signed import VERSION, Agreement, check_cards, check_deadline
+from discreet.federated.counters import Block, Layout, Wanted
+from discreet.federated.crypto.noise import PolyaShares, draw_each
+from discreet.privacy import Guarantee
+from discreet.randomness import Random
+from discreet.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PublicKey
+
+__all__ = ["Aggregation", "Manifest", "Mode", "Partition"]
+
+Partition = Literal["horizontal", "vertical"]
+Mode = Literal["counts", "probabilities"]
+Aggregation = Literal["paillier", "masks"]
+
+
+@dataclass(frozen=True)
+class Manifest(Agreement):
+    """The agreement of one round.
+
+    Parameters
+    ----------
+    schema : Schema
+    wanted : sequence of Wanted
+        Which statistics; see :func:`~discreet.federated.counters.wanted_of`.
+    epsilon : float
+        Per person and total, over all statistics. ``math.inf`` means no noise and no promise.
+    providers : sequence of Card
+    collector, receiver : Card
+    label : Card, optional
+        The label provider of a vertical round, who holds the Paillier key there if there is one.
+    columns : mapping of provider name to feature names
+        Who holds what in a vertical round.
+    rows : int, optional
+        How many rows all providers of a vertical round hold; not a secret among them.
+    partition, mode, aggregation
+        Horizontal or vertical; who opens the totals (``"counts"``: the receiver,
+        ``"probabilities"``: the collector); ciphertexts or masks.
+    tolerated : int, default 1
+        How many of those who add noise may be missing or colluding. A party that sees the result
+        knows its own share, so zero is only right where no provider ever sees it.
+    margin : int
+        Weight of the class counts in the budget; zero derives them from the other statistics.
+    round : int
+    paillier : PublicKey, optional
+    nonce : str
+        Makes every manifest unique.
+    deadline : str
+        Until when submissions are taken, as ISO 8601; empty for none.
+    signatures : mapping of name to hexadecimal signature
+        Not a part of what is hashed.
+    """
+
+    KIND: ClassVar[str] = "manifest"
+
+    schema: Schema
+    wanted: tuple[Wanted, ...]
+    epsilon: float
+    providers: tuple[Card, ...]
+    collector: Card
+    receiver: Card
+    label: Card | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: int | None = None
+    partition: Partition = "horizontal"
+    mode: Mode = "counts"
+    aggregation: Aggregation = "paillier"
+    tolerated: int = 1
+    margin: int = 0
+    round: int = 1
+    delta: float = 0.0
+    paillier: PublicKey | None = None
+    nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+    deadline: str = ""
+    signatures: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, kinds in (
+            ("partition", Partition),
+            ("mode", Mode),
+            ("aggregation", Aggregation),
+        ):
+            if getattr(self, name) not in get_args(kinds):
+                raise SchemaError(f"{name}={getattr(self, name)!r}; write one of {get_args(kinds)}")
+        self._check_roster()
+        self._check_budget()
+        if self.partition == "vertical":
+            self._check_columns()
+        elif self.label is not None or self.columns or self.rows is not None:
+            raise SchemaError("a label provider, columns and rows belong to vertical rounds")
+        if (self.aggregation == "paillier") != (self.paillier is not None):
+            raise SchemaError("a Paillier key is needed for aggregation='paillier', and only there")
+        check_deadline(self.deadline)
+        if len(self.noises) != len(self.layout.blocks):
+            raise SchemaError("two statistics are the same")
+
+    def _check_budget(self) -> None:
+        if isinstance(self.epsilon, bool) or not self.epsilon > 0:
+            raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number above 0")
+        if self.delta != 0:
+            raise PrivacyError("the noise shares are exact and need no delta; write 0")
+        if self.margin < 0 or (self.margin and self.partition == "vertical"):
+            raise PrivacyError(
+                "the class counts have a weight of 0 or more, and 0 in a vertical round, where "
+                "they are derived from the features' tables"
+            )
+        if not 0 <= self.tolerated < self.sharers:
+            raise PrivacyError(
+                f"tolerated={self.tolerated}: of {self.sharers} parties who add noise, 0 to "
+                f"{self.sharers - 1} may be missing or colluding"
+            )
+
+    def _check_roster(self) -> None:
+        least = 1 if self.partition == "vertical" else 2
+        if len(self.providers) < least:
+            raise PrivacyError(f"a round needs at least {least} providers to hide one among others")
+        check_cards(self._cards)
+
+    def _check_columns(self) -> None:
+        if self.label is None or self.rows is None or self.rows < 1:
+            raise SchemaError("a vertical round needs a label provider and a number of rows")
+        held = [name for card in self.providers for name in self.columns.get(card.name, ())]
+        if sorted(held) != sorted(one.feature for one in self.wanted) or set(self.columns) != {
+            card.name for card in self.providers
+        }:
+            raise SchemaError("in a vertical round every wanted feature has exactly one provider")
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which numbers are added up, in which order."""
+        return Layout(self.schema, self.wanted, bool(self.margin))
+
+    @cached_property
+    def parties(self) -> dict[str, Card]:
+        """Everyone, by name."""
+        return {card.name: card for card in self._cards}
+
+    @property
+    def _cards(self) -> list[Card]:
+        label = () if self.label is None else (self.label,)
+        return [*self.providers, *label, self.collector, self.receiver]
+
+    @property
+    def opener(self) -> Card:
+        """Who sees the noised totals: the receiver, or in mode probabilities the collector."""
+        return self.receiver if self.mode == "counts" else self.collector
+
+    @property
+    def sharers(self) -> int:
+        """How many add a share of noise: all providers, or a table's provider, label, collector."""
+        return len(self.providers) if self.partition == "horizontal" else 3
+
+    def cost(self, block: Block) -> Fraction | float:
+        """The part of epsilon that one block costs; over all blocks they add up exactly."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        whole = self.margin + sum(one.weight for one in self.wanted)
+        if block.part == "classes":
+            return Fraction(self.epsilon) * self.margin / whole
+        one = next(one for one in self.wanted if one.feature == block.feature)
+        parts = len(self.layout.blocks_of(one))
+        return Fraction(self.epsilon) * one.weight / whole / parts
+
+    def noise(self, block: Block) -> PolyaShares:
+        """The noise of one block, in shares; replacing a record changes two entries."""
+        cost = self.cost(block)
+        changed = block.sensitivity * (2 if self.partition == "vertical" else 1)
+        scale = Fraction(0) if isinstance(cost, float) else changed / cost
+        return PolyaShares(scale, self.sharers, self.tolerated)
+
+    @cached_property
+    def noises(self) -> dict[Block, PolyaShares]:
+        """The noise of every block."""
+        return {block: self.noise(block) for block in self.layout.blocks}
+
+    def share(self, layout: Layout, random: Random) -> Integers:
+        """One party's share of the noise, for every number of the layout or of a part of it."""
+        sizes = [(self.noises[b], layout.classes * b.size) for b in layout.blocks]
+        return draw_each(sizes, random)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The promise of the round."""
+        from discreet.federated.agreement.promise import promise
+
+        return promise(self)
+
+    @property
+    def about(self) -> str:
+        """Digest of the schema; messages name it."""
+        return self.schema.digest
+
+    def content(self) -> dict[str, Any]:
+        """Everything that was agreed, as plain values; the signatures are not a part of it."""
+        from discreet.federated.agreement.manifest_file import content_of
+
+        return content_of(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, allow_small_key: bool = False) -> Manifest:
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+        allow_small_key : bool, default False
+            Accept a Paillier key below 2048 bits: for tests only.
+        """
+        from discreet.federated.agreement.manifest_file import ManifestBody
+
+        return load(text, "manifest", VERSION, ManifestBody).manifest(allow_small_key)

@@ -1,0 +1,99 @@
+"""What the machines of an alignment share: the spelling of ids, a secret, sealed messages."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from discreet.encoding import is_missing
+from discreet.errors import SchemaError
+from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.invitation import LARGEST, Invitation
+from discreet.federated.crypto.curve25519 import SUITE
+from discreet.federated.crypto.masks import pair_key, sealed, unsealed
+from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
+from discreet.schema import text_of
+
+__all__ = ["DOMAIN", "AlignmentParty", "Secret", "texts_of"]
+
+DOMAIN = b"discreet/alignment/1-" + SUITE + b"-"
+"""Before the hash of the invitation: points of two invitations have nothing in common."""
+SALT = 16
+
+
+def texts_of(ids: Iterable[Any], most: int = LARGEST) -> list[str]:
+    """The spelling of ids that all owners use; refuses empty and repeated ones.
+
+    Parameters
+    ----------
+    ids : iterable
+    most : int
+        How many there may be.
+    """
+    texts: list[str] = []
+    for row, one in enumerate(ids):
+        texts.append("" if is_missing(one) else text_of(one))
+        if not texts[-1].strip():
+            raise SchemaError(f"row {row} has an empty id; every row needs its own")
+    if len(set(texts)) < len(texts):
+        raise SchemaError("an id occurs twice; every row needs its own")
+    if not 1 <= len(texts) <= most:
+        raise SchemaError(f"{len(texts)} ids; a list has 1 to {most}")
+    return texts
+
+
+@dataclass(frozen=True, repr=False)
+class Secret:
+    """What an owner must not lose while an alignment runs, and forgets when it has ended.
+
+    Parameters
+    ----------
+    scalar : bytes
+        Blinds lists; empty once it is forgotten.
+    key : bytes
+        Gives a list its random order, and draws the points that stand for nobody.
+    """
+
+    scalar: bytes = field(
+        default_factory=lambda: X25519PrivateKey.generate().private_bytes_raw(),
+    )
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    def private(self) -> X25519PrivateKey:
+        """The scalar, ready to be multiplied with."""
+        if not self.scalar:
+            raise ProtocolError("out-of-order", "this alignment has ended; its secret is forgotten")
+        return X25519PrivateKey.from_private_bytes(self.scalar)
+
+    def draw(self, what: bytes) -> bytes:
+        """Bytes that look random to all who lack the key."""
+        return hmac.digest(self.key, what, "sha256")
+
+
+class AlignmentParty:
+    """What owners and collector share."""
+
+    def __init__(self, own: Identity, invitation: Invitation, known: Iterable[Card] = ()) -> None:
+        if invitation.parties.get(own.name) != own.card:
+            raise ProtocolError("unknown-sender", f"{own.name} takes no part in this alignment")
+        invitation.require_agreed(known)
+        self.own, self.invitation = own, invitation
+
+    def _key(self, other: Card, kind: str, salt: bytes) -> bytes:
+        return pair_key(self.own, other, self.invitation.hash, f"{kind} {salt.hex()}")
+
+    def _sealed(self, kind: str, other: Card, content: bytes) -> Message:
+        # the salt makes the key unique even if an owner loses its state and starts again
+        salt = secrets.token_bytes(SALT)
+        payload = salt + sealed(self._key(other, kind, salt), content)
+        return Message.create(self.own, self.invitation, kind, other.name, payload)
+
+    def _opened(self, message: Message) -> bytes:
+        other, salt = self.invitation.parties[message.sender], message.payload[:SALT]
+        return unsealed(self._key(other, message.kind, salt), message.payload[SALT:])

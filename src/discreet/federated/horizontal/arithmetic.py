@@ -1,0 +1,74 @@
+"""What the machines of a horizontal round share: slots, lengths, opening a total."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.crypto.masks import pair_key, words
+from discreet.federated.crypto.packing import NARROW, WIDTH, Slots, bound_of
+from discreet.federated.refusals import ProtocolError
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PrivateKey, PublicKey
+
+__all__ = ["LARGEST_MODEL", "check_key", "check_role", "opened", "slots_of", "submission_length"]
+
+LARGEST_MODEL = 16 << 20
+
+
+def check_role(own: Identity, card: Card | None, role: str, manifest: Manifest) -> None:
+    if card != own.card:
+        raise ProtocolError("unknown-sender", f"{own.name} is not the {role} of this round")
+    if manifest.partition != "horizontal":
+        raise ProtocolError("wrong-manifest", "this is a vertical round")
+
+
+def check_key(manifest: Manifest, key: PrivateKey | None) -> None:
+    if manifest.aggregation == "paillier" and (
+        key is None or manifest.paillier is None or key.public.n != manifest.paillier.n
+    ):
+        raise ProtocolError(
+            "wrong-manifest", "the Paillier key of this round is not the one given; open with that"
+        )
+
+
+def slots_of(manifest: Manifest) -> tuple[PublicKey, Slots]:
+    """The key, and slots that are wide enough for 2^40 records and any noise (bar exp(-1000))."""
+    assert manifest.paillier is not None
+    parties = len(manifest.providers)
+    largest = max(
+        (block.sensitivity << 40) + 1000 * math.ceil(noise.scale)
+        for block, noise in manifest.noises.items()
+    )
+    width = NARROW if largest < bound_of(parties, NARROW) else WIDTH
+    return manifest.paillier, Slots(manifest.paillier.bits, parties, width)
+
+
+def submission_length(manifest: Manifest) -> range:
+    """Bytes of a submission and of a total."""
+    if manifest.aggregation == "masks":
+        length = 8 * manifest.layout.size
+    else:
+        key, slots = slots_of(manifest)
+        length = key.width * slots.plaintexts(manifest.layout.size)
+    return range(length, length + 1)
+
+
+def opened(own: Identity, manifest: Manifest, key: PrivateKey | None, total: bytes) -> Integers:
+    """The noised totals, for the one party that can open them."""
+    if manifest.aggregation == "masks":
+        sums = np.frombuffer(total, dtype="<u8").astype(np.uint64)
+        for card in manifest.providers:
+            sums -= words(pair_key(own, card, manifest.hash, "opening"), len(sums))
+        return sums.view(np.int64)
+    assert key is not None
+    public, slots = slots_of(manifest)
+    count = slots.plaintexts(manifest.layout.size)
+    plains = [key.decrypt(one) for one in public.from_bytes(total, count)]
+    return slots.unpack(plains, manifest.layout.size)

@@ -1,0 +1,86 @@
+"""The collector of a horizontal round: adds up what it cannot read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.crypto.masks import pair_key, sealed
+from discreet.federated.messages import Inbox, Message
+from discreet.federated.release import Release
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PrivateKey
+
+from discreet.federated.horizontal.arithmetic import (
+    check_key,
+    check_role,
+    opened,
+    slots_of,
+    submission_length,
+)
+
+__all__ = ["Collector"]
+
+
+class Collector:
+    """Takes one submission of every provider and passes their sum on.
+
+    Parameters
+    ----------
+    own : Identity
+    manifest : Manifest
+    key : PrivateKey, optional
+        Needed in mode ``probabilities`` with Paillier, where the collector opens the sum.
+    """
+
+    def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
+        check_role(own, manifest.collector, "collector", manifest)
+        manifest.require_agreed()
+        self.own, self.manifest, self.key = own, manifest, key
+        if manifest.mode == "probabilities":
+            check_key(manifest, key)
+        length = submission_length(manifest)
+        expected = {(card.name, "submission"): length for card in manifest.providers}
+        self.inbox = Inbox(manifest, own.name, expected)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Providers that have not submitted."""
+        return self.inbox.missing
+
+    def receive(self, data: bytes | Message) -> Message:
+        """Accept a submission, or refuse it with a reason."""
+        message = self.inbox.read(data)
+        if self.manifest.aggregation == "paillier":
+            key, slots = slots_of(self.manifest)
+            key.from_bytes(message.payload, slots.plaintexts(self.manifest.layout.size))
+        self.inbox.keep(message)
+        return message
+
+    def total(self) -> bytes:
+        """The sum of all submissions, still hidden from everyone but the opener."""
+        self.inbox.require_all()
+        payloads = [message.payload for message in self.inbox.accepted.values()]
+        if self.manifest.aggregation == "masks":
+            sums = np.zeros(self.manifest.layout.size, dtype=np.uint64)
+            for payload in payloads:
+                sums += np.frombuffer(payload, dtype="<u8")
+            return sums.astype("<u8").tobytes()
+        key, slots = slots_of(self.manifest)
+        count = slots.plaintexts(self.manifest.layout.size)
+        columns = zip(*(key.from_bytes(payload, count) for payload in payloads), strict=True)
+        return key.to_bytes([key.add(column) for column in columns])
+
+    def result(self) -> Message:
+        """What the receiver gets: the hidden total, or in mode probabilities a sealed model."""
+        manifest, receiver = self.manifest, self.manifest.receiver
+        if manifest.mode == "counts":
+            return Message.create(self.own, manifest, "total", receiver.name, self.total())
+        release = Release.of(manifest, opened(self.own, manifest, self.key, self.total()))
+        key = pair_key(self.own, receiver, manifest.hash, "model")
+        content = sealed(key, release.to_probabilities())
+        return Message.create(self.own, manifest, "model", receiver.name, content)

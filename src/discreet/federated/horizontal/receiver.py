@@ -1,0 +1,59 @@
+"""The receiver of a horizontal round: opens noised totals, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.crypto.masks import pair_key, unsealed
+from discreet.federated.messages import Inbox, Message
+from discreet.federated.release import Release
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PrivateKey
+
+from discreet.federated.horizontal.arithmetic import (
+    LARGEST_MODEL,
+    check_key,
+    check_role,
+    opened,
+    submission_length,
+)
+
+__all__ = ["Receiver"]
+
+
+class Receiver:
+    """Gets the result of a round.
+
+    Parameters
+    ----------
+    own : Identity
+    manifest : Manifest
+    key : PrivateKey, optional
+        Needed in mode ``counts`` with Paillier.
+    """
+
+    def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
+        check_role(own, manifest.receiver, "receiver", manifest)
+        manifest.require_agreed()
+        self.own, self.manifest, self.key = own, manifest, key
+        counts = manifest.mode == "counts"
+        if counts:
+            check_key(manifest, key)
+        length = submission_length(manifest) if counts else range(1, LARGEST_MODEL)
+        kind = "total" if counts else "model"
+        self.inbox = Inbox(manifest, own.name, {(manifest.collector.name, kind): length})
+
+    def receive(self, data: bytes | Message) -> Release:
+        """Open the result, or refuse it with a reason."""
+        message, manifest = self.inbox.read(data), self.manifest
+        if manifest.mode == "counts":
+            vector = opened(self.own, manifest, self.key, message.payload)
+            release = Release.of(manifest, vector)
+        else:
+            key = pair_key(self.own, manifest.collector, manifest.hash, "model")
+            release = Release.from_probabilities(unsealed(key, message.payload))
+        self.inbox.keep(message)
+        return release

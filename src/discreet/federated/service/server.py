@@ -1,0 +1,181 @@
+"""The collector as a server: takes signatures and messages, keeps them on disk, passes them on.
+
+    GET  /manifest              the manifest with the signatures so far
+    POST /signatures/{name}     a party's signature
+    POST /messages              a message, for the collector or to be carried to another party
+    GET  /messages/{recipient}  what has come for a party: encrypted or uniform to everyone else
+    GET  /status                who is missing, and how long there is
+
+A refusal is a JSON object with a reason and a sentence. Nothing is answered with success before
+it is on the disk, so the process may be killed and started again at any point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from discreet.federated import horizontal, vertical
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.messages import ROOM, Message
+from discreet.federated.refusals import ProtocolError
+from discreet.federated.service.relay import Carrier
+from discreet.federated.service.routes import routes
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PrivateKey
+
+__all__ = ["Round", "application"]
+
+PATIENCE = 30.0
+"""Seconds in which a request must have arrived."""
+CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
+
+
+class Round(Carrier[Manifest]):
+    """One round at the collector, over its folder.
+
+    Parameters
+    ----------
+    own : Identity
+    manifest : Manifest
+    folder : path
+    key : PrivateKey, optional
+        Of the collector, in mode ``probabilities`` of a horizontal round with Paillier.
+    """
+
+    def __init__(
+        self,
+        own: Identity,
+        manifest: Manifest,
+        folder: str | Path,
+        key: PrivateKey | None = None,
+    ) -> None:
+        self.key = key
+        self.machine: horizontal.Collector | vertical.Collector | None = None
+        self.result: Message | None = None
+        super().__init__(own, manifest, folder, routes(manifest))
+
+    def _begin(self) -> None:
+        if self.machine is None and not self.manifest.unsigned:
+            if self.manifest.partition == "vertical":
+                self.machine = vertical.Collector(self.own, self.manifest)
+            else:
+                self.machine = horizontal.Collector(self.own, self.manifest, self.key)
+
+    def _take(self, message: Message) -> None:
+        assert self.machine is not None
+        self.machine.receive(message)
+
+    def _advance(self) -> None:
+        if self.machine is not None and not self.machine.missing and self.result is None:
+            self.result = self.folder.once("result", self.machine.result)
+
+    def _made(self, recipient: str) -> list[Message]:
+        if self.result is not None and recipient == self.result.recipient:
+            return [self.result]
+        label = self.manifest.label
+        if isinstance(self.machine, vertical.Collector) and label and label.name == recipient:
+            dealt = self.machine.correction()
+            return [] if dealt is None else [dealt]
+        return []
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the receiver has said that it has the result."""
+        return (self.manifest.receiver.name, "received") in self.inboxes[self.own.name].accepted
+
+    @property
+    def actors(self) -> int:
+        """Providers, and the label provider."""
+        return len(self.manifest.parties) - 2
+
+    def _late(self) -> tuple[str, ...]:
+        late: set[str] = set()
+        for inbox in self.inboxes.values():
+            late |= {s for s, kind in inbox.expected if (s, kind) not in inbox.accepted}
+        late.discard(self.manifest.receiver.name)
+        label = self.manifest.label
+        if label is not None and late - {label.name}:
+            sent = any((label.name, "labels") in inbox.accepted for inbox in self.inboxes.values())
+            late = late - {label.name} if sent else {label.name}
+        return tuple(name for name in self.manifest.parties if name in late)
+
+    def _after(self) -> str:
+        if self.finished:
+            return "finished: the receiver has the result"
+        return "all messages are here; waiting for the receiver to take the result"
+
+
+def application(running: Carrier[Any]) -> FastAPI:
+    """The server of one round, or of one alignment."""
+    app = FastAPI(title="discreet collector", docs_url=None, redoc_url=None, openapi_url=None)
+    most = ROOM + 4 * -(-running.largest // 3)
+
+    @app.exception_handler(ProtocolError)
+    async def refused(request: Request, error: ProtocolError) -> JSONResponse:
+        body = {"reason": error.reason, "sentence": error.sentence}
+        return JSONResponse(body, CODES.get(error.reason, 409))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
+        sentence = f"there is no {request.method} {request.url.path} here"
+        return JSONResponse({"reason": "unknown-path", "sentence": sentence}, error.status_code)
+
+    async def body_of(request: Request, limit: int) -> bytes:
+        async def read() -> bytes:
+            data = bytearray()
+            async for piece in request.stream():
+                data += piece
+                if len(data) > limit:
+                    raise ProtocolError("oversized", f"a body may have {limit} bytes here")
+            return bytes(data)
+
+        try:
+            return await asyncio.wait_for(read(), PATIENCE)
+        except TimeoutError:
+            raise ProtocolError("slow", f"nothing whole came within {PATIENCE:g} s") from None
+
+    @app.get("/manifest")
+    def manifest() -> Response:
+        return Response(running.manifest.to_json(), media_type="application/json")
+
+    @app.get("/status")
+    def status() -> dict[str, Any]:
+        return running.status()
+
+    @app.post("/signatures/{name}")
+    async def sign(name: str, request: Request) -> dict[str, Any]:
+        text = (await body_of(request, 256)).decode("ascii", "replace")
+        return await _done(running.sign, name, text)
+
+    @app.post("/messages")
+    async def post(request: Request) -> dict[str, Any]:
+        return await _done(running.post, await body_of(request, most))
+
+    @app.get("/messages/{recipient}")
+    def messages(recipient: str, sender: str = "", kind: str = "") -> Response:
+        for one in running.messages(recipient):
+            if one.kind == kind and sender in ("", one.sender):
+                return Response(one.to_json(), media_type="application/json")
+        return Response(status_code=204)
+
+    return app
+
+
+async def _done(act: Callable[..., None], *arguments: Any) -> dict[str, Any]:
+    await run_in_threadpool(act, *arguments)
+    return {"accepted": True}

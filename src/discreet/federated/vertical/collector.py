@@ -1,0 +1,74 @@
+"""The collector of a vertical round: deals masks, adds the last share of noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.crypto.masks import SEAL, sealed, unsealed
+from discreet.federated.messages import Inbox, Message
+from discreet.federated.vertical.party import VerticalParty, exactly
+from discreet.randomness import CryptoRandom, Random
+
+if TYPE_CHECKING:
+    pass
+
+
+__all__ = ["Collector"]
+
+
+class Collector(VerticalParty):
+    """Adds the last share of noise; in mode counts it sees uniform numbers only.
+
+    Parameters
+    ----------
+    own : Identity
+    manifest : Manifest
+    random : Random, optional
+    """
+
+    def __init__(self, own: Identity, manifest: Manifest, random: Random | None = None) -> None:
+        super().__init__(own, manifest, manifest.collector, "collector")
+        manifest.require_agreed()
+        self.random = CryptoRandom() if random is None else random
+        expected = {(self.label.name, "shares"): exactly(self.way.all_sums + SEAL)}
+        self.inbox = Inbox(manifest, own.name, expected)
+        self._correction: Message | None = None
+        self._total = b""
+        self._result: Message | None = None
+
+    def correction(self) -> Message | None:
+        """With masks: what the label provider needs; always the same. Nothing with Paillier."""
+        if self._correction is None and self.way.deals:
+            key = self.way.pair(self.own, self.label, "correction")
+            content = sealed(key, self.way.correction(self.own))
+            self._correction = self._send("correction", self.label.name, content)
+        return self._correction
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The label provider, while its message has not come."""
+        return self.inbox.missing
+
+    def receive(self, data: bytes | Message) -> Message:
+        """Accept the padded sums, or refuse them with a reason."""
+        message = self.inbox.read(data)
+        sums = unsealed(self.way.pair(self.own, self.label, "shares"), message.payload)
+        self._total = self._with_share(sums, self.random)
+        self.inbox.keep(message)
+        return message
+
+    def result(self) -> Message:
+        """What the receiver gets: padded totals, or in mode probabilities a sealed model."""
+        self.inbox.require_all()
+        if self._result is None:
+            receiver = self.manifest.receiver
+            if self.manifest.mode == "counts":
+                self._result = self._send("total", receiver.name, self._total)
+            else:
+                release = self._opened(self._total)
+                key = self.way.pair(self.own, receiver, "model")
+                content = sealed(key, release.to_probabilities())
+                self._result = self._send("model", receiver.name, content)
+        return self._result

@@ -1,0 +1,83 @@
+"""What all machines of a vertical round share: shares of noise, padded sums, the order of rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.crypto.masks import tag
+from discreet.federated.crypto.packing import checked
+from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
+from discreet.federated.release import Release
+from discreet.federated.vertical.arithmetic import way_of
+from discreet.randomness import Random
+from discreet.schema import text_of
+
+__all__ = ["TAG", "VerticalParty", "exactly"]
+
+TAG = 32
+"""Bytes of the proof that two parties hold the same rows."""
+
+
+class VerticalParty:
+    """A party of a vertical round, in whatever role."""
+
+    def __init__(self, own: Identity, manifest: Manifest, card: Card | None, role: str) -> None:
+        self.way = way_of(manifest)
+        if card != own.card:
+            raise ProtocolError("unknown-sender", f"{own.name} is not the {role} of this round")
+        self.own, self.manifest = own, manifest
+        self.label, self.rows = self.way.label, self.way.rows
+
+    def _send(self, kind: str, recipient: str, payload: bytes) -> Message:
+        return Message.create(self.own, self.manifest, kind, recipient, payload)
+
+    def _share(self, provider: str, random: Random) -> Integers:
+        """A share of the noise of one provider's tables."""
+        return checked(self.manifest.share(self.way.layouts[provider], random), 3)
+
+    def _pieces(self, content: bytes) -> list[tuple[Card, bytes]]:
+        """All providers' sums, one piece each."""
+        found, start = [], 0
+        for card in self.manifest.providers:
+            end = start + self.way.sums_size(card.name)
+            found.append((card, content[start:end]))
+            start = end
+        return found
+
+    def _with_share(self, content: bytes, random: Random) -> bytes:
+        """All providers' sums with a further share of noise."""
+        return b"".join(
+            self.way.plus(card.name, sums, self._share(card.name, random))
+            for card, sums in self._pieces(content)
+        )
+
+    def _order(self, other: Card, ids: Iterable[Any] | None) -> bytes:
+        """A proof for one other party that one's rows are these, in this order."""
+        texts = [text_of(one).encode() for one in ids] if ids is not None else []
+        if ids is not None and len(texts) != self.rows:
+            raise ProtocolError("wrong-rows", f"{len(texts)} ids, but {self.rows} rows were agreed")
+        whole = hashlib.sha256(b"".join(len(t).to_bytes(4, "big") + t for t in texts)).digest()
+        return tag(self.way.pair(self.own, other, "order"), whole)
+
+    def _opened(self, content: bytes) -> Release:
+        """For the opener: take the pads away."""
+        found: dict[Any, Integers] = {}
+        for card, sums in self._pieces(content):
+            vector = self.way.opened(self.own, card, sums)
+            split = self.way.layouts[card.name].split(vector)
+            found |= {block: table.reshape(-1) for block, table in split}
+        whole = np.concatenate([found[block] for block in self.manifest.layout.blocks])
+        return Release.of(self.manifest, whole)
+
+
+def exactly(length: int) -> range:
+    """A range that holds one length."""
+    return range(length, length + 1)
