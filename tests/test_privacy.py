@@ -90,7 +90,7 @@ def test_a_void_promise_is_not_made():
 
 
 def test_simulation_is_contagious_and_said_aloud():
-    mixed = Guarantee(1).then(Guarantee(1).in_simulation())
+    mixed = Guarantee(1).then(Guarantee(1).under(simulated=True))
     assert mixed.simulated
     assert not mixed.private
     assert "promises nothing" in str(mixed)
@@ -98,7 +98,7 @@ def test_simulation_is_contagious_and_said_aloud():
 
 
 def test_a_promise_that_is_not_kept_says_so_first():
-    broken = Guarantee(1.0).broken_by("the bounds were taken from the data")
+    broken = Guarantee(1.0, void=("the bounds were taken from the data",))
     assert not broken.private
     assert str(broken).startswith("NOT KEPT: the bounds were taken from the data.")
     assert broken.then(Guarantee(1.0)).void == broken.void
@@ -120,7 +120,7 @@ def test_round_trip_inside_documents():
 
     for one in (
         Guarantee.nothing(),
-        Guarantee(1).broken_by("a", "b"),
+        Guarantee(1, void=("a", "b")),
         Guarantee(1, 1e-9, rho=0.1, charges=(Charge("a", 0.5), Charge("b", 0.5, 1e-9))),
     ):
         assert GuaranteeBody.model_validate(_plain(one.to_body())).guarantee() == one

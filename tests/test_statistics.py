@@ -133,7 +133,7 @@ def test_other_people_other_schemas():
 def test_the_promise_of_a_sum_is_the_weaker_one():
     totals = np.array([10.0, 20.0])
     one = Statistics(public(), totals, np.ones(2), guarantee=Guarantee(1.0))
-    two = Statistics(public(), totals, np.ones(2), guarantee=Guarantee(2.0).in_simulation())
+    two = Statistics(public(), totals, np.ones(2), guarantee=Guarantee(2.0).under(simulated=True))
     both = one + two
     assert both.guarantee.epsilon == 2.0
     assert both.guarantee.simulated

@@ -8,15 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from discreet.schema import Schema
 
 __all__ = ["Charge", "Guarantee", "amplified", "epsilon_of_channel", "epsilon_of_rho"]
 
 Neighbours = Literal["add-remove", "replace"]
 Trust = Literal["none", "central", "local", "survey", "federated"]
+
+INFERRED = "bounds, categories and classes were taken from the data and are not protected"
 
 _RELATION = {
     "add-remove": "adding or removing {unit}",
@@ -106,9 +111,40 @@ class Guarantee:
         """Whether anything at all is promised."""
         return math.isfinite(self.epsilon) and not self.simulated and not self.void
 
-    def broken_by(self, *reasons: str) -> Guarantee:
-        """The same, marked as not kept, with the reasons."""
-        return replace(self, void=tuple(dict.fromkeys((*self.void, *reasons))))
+    def under(
+        self, *, schema: Schema | None = None, simulated: bool = False, published: str = ""
+    ) -> Guarantee:
+        """What is left of the promise under these circumstances: the one rule that voids it.
+
+        Every way to a Guarantee comes by here: training, plans, questionnaires, manifests,
+        statistics, models, files and the command line. Where nothing was promised, nothing is
+        taken back.
+
+        Parameters
+        ----------
+        schema : Schema, optional
+            Where it was inferred, bounds, categories and classes come from the data, and no noise
+            protects them.
+        simulated : bool, default False
+            Whether a seeded source drew the noise: whoever knows the seed can subtract it.
+        published : str, optional
+            Why a published method does not keep what it states; no epsilon is left.
+
+        Examples
+        --------
+        >>> Guarantee(1.0).under(simulated=True).private
+        False
+        """
+        if self.trust == "none":
+            return self
+        found = replace(self, simulated=self.simulated or simulated)
+        reasons = (*self.void, *([INFERRED] if schema is not None and schema.inferred else []))
+        if published:
+            reasons = (*reasons, published)
+            found = replace(
+                found, epsilon=math.inf, delta=0.0, rho=None, charges=(), against="nobody"
+            )
+        return replace(found, void=tuple(dict.fromkeys(reasons)))
 
     def then(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.
@@ -187,10 +223,6 @@ class Guarantee:
             "a replace-one promise says nothing about adding or removing a record (the number of "
             "records may be public in it); make the release under add-remove instead"
         )
-
-    def in_simulation(self) -> Guarantee:
-        """The same, marked as simulated: a seeded source was used, nothing is promised."""
-        return replace(self, simulated=True)
 
     def _charges(self) -> tuple[Charge, ...]:
         return self.charges or (Charge(self.trust, self.epsilon, self.delta),)

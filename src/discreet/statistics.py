@@ -241,6 +241,7 @@ class Statistics:
     orders : mapping of feature name to Order
         Only when asked for, only in exact statistics.
     guarantee : Guarantee
+        Void where the schema was inferred.
     projection : Projection, optional
         What made the columns of ``schema`` from the original ones.
     """
@@ -257,6 +258,7 @@ class Statistics:
     def __post_init__(self) -> None:
         if self.variances is None:
             object.__setattr__(self, "variances", _zeros_like(self.totals))
+        object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
         if self.projection is not None and self.projection.after != self.schema:
             raise EstimationError("the projection makes other features than the schema has")
         if self.totals.shape != (len(self.schema.classes),):

@@ -21,7 +21,7 @@ from discreet import (
 )
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
-from discreet.estimators.private import LEAKED
+from discreet.privacy import INFERRED
 from discreet.tables.in_memory import count_arrays
 
 PEOPLE = mortgage(6000, seed=3)
@@ -121,7 +121,7 @@ def test_a_schema_from_the_data_is_said_aloud():
     frame, y = yes_no()
     with pytest.warns(PrivacyWarning, match="SurveyNB"):
         nb = SurveyNB(0.5, random_state=0).fit(frame, y)
-    assert nb.guarantee_.void == (LEAKED,)
+    assert nb.guarantee_.void == (INFERRED,)
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class Budget:
             return cost
         return Fraction(math.sqrt(8 * float(cost)) * (1 - 1e-12))
 
-    def guarantee(self, assumptions: Sequence[str], simulated: bool) -> Guarantee:
+    def guarantee(self, assumptions: Sequence[str]) -> Guarantee:
         """The promise as it was spent: every charge by name, never more than the whole."""
         epsilon, rho, stated = self.epsilon, self.whole, []
         if self.earlier is not None:
@@ -177,14 +177,13 @@ class Budget:
             spent = self.earlier.whole - self.earlier.left
             rho += spent**2 / 2  # epsilon is epsilon^2/2-zCDP: Bun, Steinke 2016, proposition 1.4
             stated = [self.earlier._stated(*charge) for charge in self.earlier.charges]
-        promise = Guarantee(
+        return Guarantee(
             epsilon,
             self.delta,
             assumptions=tuple(assumptions),
             rho=_below(rho) if self.concentrated else None,
             charges=(*stated, *(self._stated(name, cost) for name, cost in self.charges)),
         )
-        return promise.in_simulation() if simulated else promise
 
     def _stated(self, name: str, cost: Fraction) -> Charge:
         # a share of rho is stated as the same share of epsilon

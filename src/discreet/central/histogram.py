@@ -88,7 +88,7 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
         cells = {name: table.cells for name, table in tables.items()}
         quality = right(source, cells, candidates, people, float(epsilon), random)
         picked = candidates[choose(quality, epsilon, random)]
-    promise = budget.guarantee(settings.assumptions, random.simulated)
+    promise = budget.guarantee(settings.assumptions)
     spread = np.full(classes, variance)
     statistics = Statistics(schema, totals, spread, tables, guarantee=promise)
     return Trained(statistics, evidence.model(picked, statistics))

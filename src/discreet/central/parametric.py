@@ -131,7 +131,7 @@ def finish(
     """
     moments = {name: one for name, (one, _) in released.items()}
     spread = np.full(len(parts.totals), max(parts.noise.variance, 1e-6))
-    promise = budget.guarantee(settings.assumptions, random.simulated)
+    promise = budget.guarantee(settings.assumptions)
     statistics = Statistics(parts.schema, parts.totals, spread, parts.tables, moments, {}, promise)
     clean = {name: _within_bounds(one, noise) for name, (one, noise) in released.items()}
     model = estimate(

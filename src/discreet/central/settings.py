@@ -12,7 +12,13 @@ from discreet.model import NaiveBayesModel
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["Method", "Settings", "Trained", "check_bounded"]
+__all__ = ["PUBLISHED", "Method", "Settings", "Trained", "check_bounded"]
+
+PUBLISHED = {
+    "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
+    "was asked for is not kept",
+}
+"""Methods that are here to be compared with, and why they keep no promise."""
 
 Method = Literal["histogram", "moments", "global", "global-published", "smooth", "trimmed"]
 

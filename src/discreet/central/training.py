@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import get_args
 
 from discreet.central.budget import Budget
-from discreet.central.settings import Method, Settings, Trained
+from discreet.central.settings import PUBLISHED, Method, Settings, Trained
 from discreet.central.source import Source
 from discreet.errors import PrivacyError
+from discreet.privacy import Guarantee
 from discreet.randomness import Random
+from discreet.schema import Schema
 
-__all__ = ["train"]
-
-TAKEN = "bounds, categories and classes were taken from the data and are not protected"
+__all__ = ["promised", "train"]
 
 SMOOTH = ("smooth", "trimmed")
 _HOME = {
@@ -37,6 +37,12 @@ def _laplace_is_less(budget: Budget, source: Source) -> bool:
     """
     parts = len(source.schema.features)
     return 4 * parts * budget.whole < Fraction(budget.epsilon) ** 2
+
+
+def promised(schema: Schema, epsilon: float, delta: float, method: Method) -> Guarantee:
+    """What a training would promise, before anything is drawn or paid."""
+    promise = Guarantee.nothing() if math.isinf(epsilon) else Guarantee(epsilon, delta)
+    return promise.under(schema=schema, published=PUBLISHED.get(method, ""))
 
 
 def train(
@@ -76,9 +82,11 @@ def train(
         import_module(f"discreet.central.{module}"), name
     )
     trained = run(source, budget, settings, random)
-    if not source.schema.inferred:
-        return trained
-    promise = trained.model.guarantee.broken_by(TAKEN)
+    promise = trained.model.guarantee.under(
+        schema=source.schema,
+        simulated=random.simulated,
+        published=PUBLISHED.get(method, ""),
+    )
     return Trained(
         replace(trained.statistics, guarantee=promise), replace(trained.model, guarantee=promise)
     )

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -192,11 +191,8 @@ class FederatedNB(PrivateEstimator):
                 schema, wanted, parts, epsilon, random, **agreed
             )
         self.inconsistent_ = release.inconsistent
-        promise = kept(release.model.guarantee, APART, schema, random)
-        statistics = release.statistics
-        if statistics is not None:
-            statistics = replace(statistics, guarantee=promise)
-        return statistics, replace(release.model, guarantee=promise)
+        release = release.promising(kept(release.model.guarantee, APART))
+        return release.statistics, release.model
 
     @property
     def _exact(self) -> bool:

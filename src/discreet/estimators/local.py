@@ -276,7 +276,7 @@ class LocalNB(PrivateEstimator):
             plan = self.plan_ = _plan_of(rows.schema, bins, people, focus, given)
             cells = encoded(plan, {n: np.asarray(c)[asked] for n, c in rows.columns.items()})
             tally = simulate(plan, codes[asked], cells, random)
-            promise = kept(plan.guarantee, RESTS, rows.schema, random)
+            promise = kept(plan.guarantee, RESTS)
             found.append(statistics_of(tally, promise))
             if wave + 1 < waves:
                 focus = focus_of(estimate(combined(found), "bayes"))

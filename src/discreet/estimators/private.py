@@ -17,13 +17,10 @@ from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
 from discreet.estimators.columns import Kind, schema_of
 from discreet.model import NaiveBayesModel
 from discreet.privacy import Guarantee
-from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["LEAKED", "PrivateEstimator", "check_bins", "is_infinite", "kept", "two_classes"]
-
-LEAKED = "bounds, categories and classes were taken from the data and are not protected"
+__all__ = ["PrivateEstimator", "check_bins", "is_infinite", "kept", "two_classes"]
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
@@ -110,14 +107,11 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         return tags
 
 
-def kept(promise: Guarantee, rests: str, schema: Schema, random: Random) -> Guarantee:
-    """The promise of a fit that plays all parties: what it rests on, and what voids it."""
+def kept(promise: Guarantee, rests: str) -> Guarantee:
+    """The promise of a fit that plays all parties: what it rests on comes first."""
     if math.isinf(promise.epsilon):
         return promise
-    promise = replace(promise, assumptions=(rests, *promise.assumptions))
-    if schema.inferred:
-        promise = promise.broken_by(LEAKED)
-    return promise.in_simulation() if random.simulated else promise
+    return replace(promise, assumptions=(rests, *promise.assumptions))
 
 
 def two_classes(schema: Schema) -> None:

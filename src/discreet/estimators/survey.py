@@ -183,7 +183,7 @@ class SurveyNB(PrivateEstimator):
         cells = [questionnaire.cells[n].column(rows.columns[n]) for n in schema.names]
         answers = np.column_stack([*cells, rows.codes]).astype(np.int64)
         tally = simulate(questionnaire, answers, random)
-        return statistics_of(tally, kept(questionnaire.guarantee, RESTS, schema, random))
+        return statistics_of(tally, kept(questionnaire.guarantee, RESTS))
 
     def _described(
         self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given

@@ -14,6 +14,7 @@ from discreet.federated.agreement.promise import inconsistent
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
     from discreet.model import NaiveBayesModel
+    from discreet.privacy import Guarantee
     from discreet.statistics import Statistics
 
 __all__ = ["Release", "rounded"]
@@ -51,6 +52,11 @@ class Release:
         # with one class there is no evidence to shrink
         how: Postprocess | None = "norm-sub" if len(found.totals) < 2 and not found.exact else None
         return cls(estimate(statistics, how), inconsistent(manifest, vector), statistics)
+
+    def promising(self, promise: Guarantee) -> Release:
+        """The same under another promise: for simulations, which say what they are."""
+        statistics = self.statistics and replace(self.statistics, guarantee=promise)
+        return replace(self, model=replace(self.model, guarantee=promise), statistics=statistics)
 
     def to_probabilities(self) -> bytes:
         """The model alone, rounded: what a receiver gets in mode ``probabilities``."""

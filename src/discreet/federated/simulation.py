@@ -78,7 +78,8 @@ def simulate_horizontal(
         exact = manifest.layout.vector(columns, codes)
         collecting.receive(provider.submit(exact).to_json())
     receiving = horizontal.Receiver(receiver, manifest, key if mode == "counts" else None)
-    return receiving.receive(collecting.result().to_json()), manifest
+    release = receiving.receive(collecting.result().to_json())
+    return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
 
 
 def simulate_vertical(
@@ -142,7 +143,8 @@ def simulate_vertical(
         labelling.receive(dealt.to_json())
     collecting.receive(labelling.shares().to_json())
     receiving = vertical.Receiver(receiver, manifest)
-    return receiving.receive(collecting.result().to_json()), manifest
+    release = receiving.receive(collecting.result().to_json())
+    return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
 
 
 def _key(key: PrivateKey | None) -> PrivateKey:

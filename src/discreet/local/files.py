@@ -99,6 +99,8 @@ class ReportFile:
         self._write(
             ids.reshape(-1, 16), plans, np.array(questions, np.int32), pa.array(values, lists)
         )
+        if any(report.simulated for report in reports):
+            self._writer.add_key_value_metadata({SIMULATED: b"yes"})
 
     def _write(self, ids: Bytes, plans: Any, questions: Any, lists: Any) -> None:
         import pyarrow as pa
@@ -142,12 +144,13 @@ def read_reports(path: str | Path) -> Iterator[Report]:
     import pyarrow.parquet as pq
 
     with _parquet(path):
+        simulated = _is_simulated(str(path))
         for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=list(COLUMNS)):
             for row in batch.to_pylist():
                 if None in row.values() or None in row["value"]:
                     raise FormatError(f"{path}: a row lacks something; it is no report")
                 question, value = int(row["question"]), tuple(row["value"])
-                yield Report(row["plan"], row["id"].hex(), question, value)
+                yield Report(row["plan"], row["id"].hex(), question, value, simulated)
 
 
 @contextmanager
@@ -194,7 +197,7 @@ def _is_simulated(file: str) -> bool:
     import pyarrow.parquet as pq
 
     with _parquet(file):
-        return SIMULATED in (pq.read_schema(file).metadata or {})
+        return SIMULATED in (pq.read_metadata(file).metadata or {})
 
 
 def _checked(table: Any, name: str) -> Any:

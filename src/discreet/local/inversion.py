@@ -70,7 +70,7 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
         np.full(classes, 0.0 if _exact(plan) else noise * people**2),
         tables,
         _moments(plan, means, np.asarray(share), people),
-        guarantee=guarantee or plan.guarantee,
+        guarantee=(guarantee or plan.guarantee).under(simulated=tally.simulated),
     )
 
 

@@ -181,7 +181,7 @@ class Plan:
                 "that a person took part at all is not hidden",
             ),
             charges=tuple(Charge(f"report {i + 1}", spent) for i in range(self.reports)),
-        )
+        ).under(schema=self.schema)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -36,12 +36,15 @@ class Report:
         Number of the question in the plan; drawn without looking at the record.
     value : tuple of int
         What the mechanism gave out.
+    simulated : bool
+        Whether a seeded source drew it: then it protects nobody, and says so.
     """
 
     plan: str
     id: str
     question: int
     value: tuple[int, ...]
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if not IDENTITY.fullmatch(self.id):
@@ -49,7 +52,10 @@ class Report:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        return {**vars(self), "value": list(self.value)}
+        body = {**vars(self), "value": list(self.value)}
+        if not self.simulated:
+            del body["simulated"]
+        return body
 
     def to_json(self) -> str:
         """Write the report on one line."""
@@ -64,7 +70,7 @@ class Report:
             body = load(text, "report", VERSION, _ReportBody)
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
             raise FormatError("this is not a report, and cannot even be written down") from None
-        return cls(body.plan, body.id, body.question, tuple(body.value))
+        return cls(body.plan, body.id, body.question, tuple(body.value), body.simulated)
 
     @property
     def fingerprint(self) -> str:
@@ -80,3 +86,4 @@ class _ReportBody(Body):
     id: str
     question: int
     value: list[int]
+    simulated: bool = False

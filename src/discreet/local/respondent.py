@@ -59,8 +59,7 @@ class Respondent:
     @property
     def guarantee(self) -> Guarantee:
         """What this person is promised."""
-        promise = self.plan.guarantee
-        return promise.in_simulation() if self._random.simulated else promise
+        return self.plan.guarantee.under(simulated=self._random.simulated)
 
     def report(self, record: Mapping[str, Any], *, again: bool = False) -> Report:
         """The report of this person; the same one however often it is asked for.
@@ -105,7 +104,8 @@ class Respondent:
             number = int(np.searchsorted(self.plan.bounds, draw[0], side="right"))
         question = self.plan.questions[number]
         value = answer(self.plan, question, checked, self._random)
-        return Report(self.plan.digest, self._random.raw(16).tobytes().hex(), number, value)
+        identity = self._random.raw(16).tobytes().hex()
+        return Report(self.plan.digest, identity, number, value, self._random.simulated)
 
 
 def check_record(plan: Plan, record: Mapping[str, Any]) -> dict[str, int | float]:

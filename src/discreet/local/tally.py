@@ -93,6 +93,7 @@ class Tally:
             return self._reject("id reused", "another report with this id was counted before")
         self.add_values(report.question, [report.value])
         self.seen[report.id] = report.fingerprint
+        self.simulated |= report.simulated
         return Receipt("counted")
 
     def _refusal(self, report: Report) -> tuple[str, str] | None:

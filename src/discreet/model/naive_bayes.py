@@ -139,7 +139,7 @@ class NaiveBayesModel:
     factors : sequence of CellFactor or GaussianFactor
         At most one a feature; features without one do not matter to the model.
     guarantee : Guarantee
-        The promise under which it was trained.
+        The promise under which it was trained; void where the schema was inferred.
     projection : Projection, optional
         What makes the columns of ``schema`` from the original ones; without one they are the same.
     """
@@ -151,6 +151,7 @@ class NaiveBayesModel:
     projection: Projection | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
         classes = len(self.schema.classes)
         names = [factor.name for factor in self.factors]
         if len(set(names)) < len(names):

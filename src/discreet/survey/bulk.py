@@ -80,7 +80,7 @@ class SheetFile(ReportFile):
         """Append sheets, also those to other questionnaires: the tally will say what it refuses."""
         from discreet.local.report import Report
 
-        self.add([Report(s.questionnaire, s.id, 0, s.answers) for s in sheets])
+        self.add([Report(s.questionnaire, s.id, 0, s.answers, s.simulated) for s in sheets])
 
 
 def tally_parquet(

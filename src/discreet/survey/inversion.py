@@ -162,9 +162,7 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
     for name in survey.schema.names:
         counts, noise = _counted(tally, (target, name))
         tables[name] = Table(survey.cells[name], counts, noise)
-    promise = guarantee or survey.guarantee
-    if tally.simulated and not promise.simulated:
-        promise = promise.in_simulation()
+    promise = (guarantee or survey.guarantee).under(simulated=tally.simulated)
     return Statistics(survey.schema, totals, variances, tables, guarantee=promise)
 
 

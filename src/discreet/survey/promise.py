@@ -33,7 +33,6 @@ OPEN = "no protection for {}: theta is 1, so the private answers themselves are 
 ZERO = (
     "there is no epsilon: a personal answer of probability zero proves that it is the private one"
 )
-INFERRED = "bounds, categories and classes were taken from the data and are not protected"
 UNRELATED = "the personal answers have the stated law and nothing to do with the private ones"
 
 
@@ -53,8 +52,8 @@ def promise_of(questionnaire: Questionnaire) -> Guarantee:
             "that a person took part at all is not hidden",
         ),
         charges=tuple(Charge(group.name, epsilon) for group, epsilon in each),
-        void=(*_reasons(questionnaire), *([INFERRED] if questionnaire.schema.inferred else [])),
-    )
+        void=tuple(_reasons(questionnaire)),
+    ).under(schema=questionnaire.schema)
 
 
 def _reasons(questionnaire: Questionnaire) -> list[str]:

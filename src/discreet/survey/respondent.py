@@ -59,8 +59,7 @@ class Respondent:
     @property
     def guarantee(self) -> Guarantee:
         """What this person is promised."""
-        promise = self.questionnaire.guarantee
-        return promise.in_simulation() if self._random.simulated else promise
+        return self.questionnaire.guarantee.under(simulated=self._random.simulated)
 
     def sheet(self, answers: Mapping[str, Any], personal: Mapping[str, Any] | None = None) -> Sheet:
         """The sheet of this person; the same one however often it is asked for.
@@ -112,7 +111,8 @@ class Respondent:
             )
         sent = cells if self.by_hand else randomized(survey, cells, self._random, own)
         identity = self._random.raw(16).tobytes().hex()
-        return Sheet(survey.digest, identity, tuple(int(answer) for answer in sent[0]))
+        answered = tuple(int(answer) for answer in sent[0])
+        return Sheet(survey.digest, identity, answered, self._random.simulated)
 
 
 def cells_of(

@@ -29,11 +29,14 @@ class Sheet:
         128 random bits in hexadecimal; makes a repeated delivery count once.
     answers : tuple of int
         The number of the answer to each question, in the questionnaire's order.
+    simulated : bool
+        Whether a seeded source drew it: then it protects nobody, and says so.
     """
 
     questionnaire: str
     id: str
     answers: tuple[int, ...]
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if not IDENTITY.fullmatch(self.id):
@@ -41,7 +44,10 @@ class Sheet:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        return {**vars(self), "answers": list(self.answers)}
+        body = {**vars(self), "answers": list(self.answers)}
+        if not self.simulated:
+            del body["simulated"]
+        return body
 
     def to_json(self) -> str:
         """Write the sheet on one line."""
@@ -56,7 +62,7 @@ class Sheet:
             body = load(text, "sheet", VERSION, _SheetBody)
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
             raise FormatError("this is not a sheet, and cannot even be written down") from None
-        return cls(body.questionnaire, body.id, tuple(body.answers))
+        return cls(body.questionnaire, body.id, tuple(body.answers), body.simulated)
 
     @property
     def fingerprint(self) -> str:
@@ -71,3 +77,4 @@ class _SheetBody(Body):
     questionnaire: str
     id: str
     answers: list[int]
+    simulated: bool = False

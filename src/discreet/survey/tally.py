@@ -91,6 +91,7 @@ class Tally:
             return self._reject("id reused", "another sheet with this id was counted before")
         self.add_answers([sheet.answers])
         self.seen[sheet.id] = sheet.fingerprint
+        self.simulated |= sheet.simulated
         return Receipt("counted")
 
     def _reject(self, kind: str, reason: str) -> Receipt:

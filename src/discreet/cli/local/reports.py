@@ -78,7 +78,7 @@ def perturb(path: str, data: str, output: str, seed: int | None, as_json: bool) 
                 file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), values)
             done += batch.num_rows
             advance(done)
-    promise = plan.guarantee.in_simulation() if random.simulated else plan.guarantee
+    promise = plan.guarantee.under(simulated=random.simulated)
     if as_json:
         print_json({"output": output, "reports": done, "guarantee": promise_of(promise)})
         return

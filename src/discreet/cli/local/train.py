@@ -39,11 +39,8 @@ def train(tally: str, output: str, postprocess: Any, as_json: bool) -> None:
     from discreet.local.inversion import statistics_of
 
     counted = read_tally(tally)
-    promise = counted.plan.guarantee
-    if counted.simulated:
-        promise = promise.in_simulation()
     with about(tally):
-        model = estimate(statistics_of(counted, promise), postprocess)
+        model = estimate(statistics_of(counted), postprocess)
     write(output, model.to_json())
     classes = [text_of(value) for value in model.schema.classes]
     prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))

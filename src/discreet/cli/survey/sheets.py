@@ -110,7 +110,7 @@ def randomize(path: str, data: str, output: str, seed: int | None, as_json: bool
             file.write_answers(random.raw(16 * len(sent)).reshape(-1, 16), sent)
             done += batch.num_rows
             advance(done)
-    promise = survey.guarantee.in_simulation() if random.simulated else survey.guarantee
+    promise = survey.guarantee.under(simulated=random.simulated)
     if as_json:
         print_json({"output": output, "sheets": done, "guarantee": promise_body(promise)})
         return

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FALSE_ALARM", "inconsistent", "promise"]
 
+PUBLIC = "categories, bounds and classes were known without the data"
 FALSE_ALARM = 1e-6
 """Chance that honest totals are flagged, over all comparisons together."""
 
@@ -35,7 +36,7 @@ def promise(manifest: Manifest) -> Guarantee:
         against=_against(manifest),
         assumptions=tuple(_horizontal(manifest) if horizontal else _vertical(manifest)),
         charges=charges,
-    )
+    ).under(schema=manifest.schema)
 
 
 def _against(manifest: Manifest) -> str:
@@ -52,7 +53,7 @@ def _common(manifest: Manifest) -> list[str]:
         hidden += f", and so does Paillier with {manifest.paillier.bits} bits"
     return [
         "all parties follow the protocol and are merely curious",
-        "categories, bounds and classes were known without the data",
+        *([] if manifest.schema.inferred else [PUBLIC]),
         hidden,
     ]
 
