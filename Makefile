@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean python-is-new-enough
+.PHONY: help demo test quick lint format bench docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -15,8 +15,11 @@ help:  ## Show this list
 demo: $(VENV)/.demo  ## Train and compare classifiers on the bundled population
 	@$(BIN)/discreet demo --out demo
 
-test: lint  ## Lint, type-check and run the tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+test: lint  ## Lint, type-check, run all tests and measure their coverage
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+
+quick: lint  ## The same without the slow tests and without coverage: under a minute
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not spark"
 
 lint: $(VENV)/.test  ## ruff and mypy
 	@$(BIN)/ruff check .
@@ -27,14 +30,14 @@ format: $(VENV)/.test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.test  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
+bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/zensical build --clean
 
 clean:  ## Remove everything that can be made again
-	rm -rf .venv .venv-* .cache site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .cache site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python-is-new-enough:
@@ -51,6 +54,9 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
 	@$(PIP) -e ".[test,lint,export,postgres,federated]" && touch $@ $(VENV)/.demo
+
+$(VENV)/.bench: $(VENV)/.test
+	@$(PIP) -e ".[bench]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e ".[docs]" && touch $@

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from discreet import CentralNB, MixedNB, Numeric, Schema
-from discreet.datasets import load
+from discreet import CentralNB, MixedNB, Schema
+from discreet.datasets import load, long_tailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -63,30 +63,14 @@ def rows_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
     if name in HELD_OUT[:4]:
         return bundled(name)
     if name.startswith("mail"):
-        return mail(float(name.removeprefix("mail") or 1000))
-    data = load(name)
+        data = long_tailed(float(name.removeprefix("mail") or 1000))
+    else:
+        data = load(name)
     X, y = data.X, data.y
     if name == "skin":
         kept = np.random.default_rng(0).permutation(len(y))[:SKIN_ROWS]
         X, y = X.iloc[kept].reset_index(drop=True), y[kept]
     return X, y, data.schema
-
-
-def mail(upper: float, rows: int = 4600, columns: int = 57, seed: int = 1) -> Any:
-    """Like a mail-spam table: word frequencies, mostly zero, long-tailed, on wide bounds."""
-    rng = np.random.default_rng(seed)
-    y = (rng.random(rows) < 0.394).astype(int)
-    X = np.zeros((rows, columns))
-    half = np.array([-0.5, 0.5])
-    for j in range(columns):
-        zero = rng.uniform(0.4, 0.95)
-        chance = 1 / (1 + np.exp(-(np.log(zero / (1 - zero)) + half * rng.normal(0, 1.0))))
-        middle = rng.normal(-0.5, 1) + half * rng.normal(0, 0.8)
-        value = np.exp(rng.normal(middle[y], rng.uniform(0.6, 1.3)))
-        X[:, j] = np.where(rng.random(rows) < chance[y], 0.0, np.minimum(value, upper))
-    names = [f"word{j}" for j in range(columns)]
-    schema = Schema([Numeric(n, 0, upper, optional=False) for n in names], "spam", [0, 1])
-    return pd.DataFrame(X, columns=names), y, schema
 
 
 def folds(y: np.ndarray, repeat: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,15 +1,14 @@
 """What the tests need from outside, and what happens where it is missing.
 
-A test marked ``data``, ``spark`` or ``browser`` is skipped with a reason where the benchmark
-tables, Spark or Chromium are missing; ``REQUIRE_DATA=1`` (``_SPARK``, ``_BROWSER``) turns such a
-skip into a failure, so that continuous integration can never skip silently.
+A test marked ``data`` or ``spark`` is skipped with a reason where the benchmark tables or Spark
+are missing; ``REQUIRE_DATA=1`` (``REQUIRE_SPARK=1``) turns such a skip into a failure, so that
+continuous integration can never skip silently. ``make quick`` leaves out tests marked ``slow``.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,13 +38,7 @@ def _spark_missing() -> str | None:
     return None
 
 
-def _browser_missing() -> str | None:
-    if shutil.which("chromium") is None:
-        return "Chromium is not installed"
-    return None
-
-
-NEEDS = {"data": _data_missing, "spark": _spark_missing, "browser": _browser_missing}
+NEEDS = {"data": _data_missing, "spark": _spark_missing}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -51,6 +51,7 @@ def test_there_are_fifteen_benchmark_tables() -> None:
     assert len(datasets.names()) == len(set(datasets.names())) == 15
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", datasets.names())
 def test_a_table_has_the_rows_classes_and_missing_cells_that_its_description_states(
@@ -325,6 +326,7 @@ def test_a_seed_gives_the_same_people_and_another_seed_others() -> None:
     assert len(datasets.mortgage()) == 20_000
 
 
+@pytest.mark.slow
 def test_every_person_lies_in_the_fixed_public_schema(many: datasets.Dataset) -> None:
     assert_respects_schema(many)
     assert many.schema is datasets.MORTGAGE_SCHEMA
@@ -371,6 +373,7 @@ def test_the_stated_optimum_is_the_optimum(many: datasets.Dataset, chance: np.nd
     assert 0 < datasets.MORTGAGE_BAYES_ACCURACY_ERROR < 0.0001
 
 
+@pytest.mark.slow
 def test_naive_bayes_comes_close_to_the_optimum_but_stays_below(many: datasets.Dataset) -> None:
     schema, train = many.schema, slice(0, 100_000)
     test = slice(100_000, None)

@@ -229,6 +229,7 @@ def test_classes_of_a_schema_take_the_type_of_y():
     assert model.score([[1.0], [8.0]], [0, 1]) == 1.0
 
 
+@pytest.mark.slow
 def test_it_lives_in_pipelines_and_searches():
     frame, y = mixed()
     scale = make_column_transformer(

@@ -34,12 +34,14 @@ def run(*arguments: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_example_runs_from_anywhere(script, tmp_path):
     assert run(str(script), folder=tmp_path)
     assert not list(tmp_path.iterdir())  # and leaves nothing behind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_python_of_every_page_runs(page, tmp_path):
     for block in blocks(page, "py"):
@@ -49,6 +51,7 @@ def test_the_python_of_every_page_runs(page, tmp_path):
         run("-c", shown, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_guarantee_that_its_example_prints(tmp_path):
     page = ROOT / "README.md"
     assert run("-c", blocks(page, "python")[0], folder=tmp_path) == blocks(page, "text")[0]

@@ -45,6 +45,7 @@ def quietly(table: Any, target: str = "y", **options: Any) -> Schema:
     return infer_schema(table, target, warn=False, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "categories", "polars", "arrow", "parquet"])
 def test_every_typed_source_gives_the_same_schema(kind: str, tmp_path: Path) -> None:
     source: Any = FRAME

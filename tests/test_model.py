@@ -100,6 +100,7 @@ def test_the_truncated_density_integrates_to_one_also_in_the_tail():
         assert np.trapezoid(np.exp(log_density), grid) == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_thousands_of_features_neither_overflow_nor_underflow():
     names = [f"f{i}" for i in range(5000)]
     public = Schema([Categorical(n, [0, 1], optional=False) for n in names], "y", [0, 1])

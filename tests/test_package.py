@@ -1,8 +1,10 @@
 """What the house promises about itself: quick imports, small rooms, doors in the right places."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,29 @@ def test_only_public_scikit_learn_is_used():
 def test_models_are_never_pickled_and_nothing_is_fetched_from_a_cdn():
     for path in SOURCE.rglob("*.py"):
         assert not {"pickle", "joblib", "cloudpickle", "marshal"} & set(imports_of(path)), path
+
+
+TESTS = Path(__file__).parent
+PLUGINS = {"pytest_xdist": "-n 2", "pytest_cov": "--cov", "coverage": "--cov"}
+"""Test tools that are options of a command rather than imports."""
+
+
+def unused_test_tools(requirements, sources, commands):
+    """Distributions that no test imports and no command uses."""
+    imported = {module.split(".")[0] for path in sources for module in imports_of(path)}
+    skipping = r'importorskip\("(\w+)'
+    imported |= {found for path in sources for found in re.findall(skipping, path.read_text())}
+    names = [re.split(r"[^A-Za-z0-9_.-]", one)[0].replace("-", "_") for one in requirements]
+    called = {name for name, option in PLUGINS.items() if option in commands}
+    return [name for name in names if name not in imported | called]
+
+
+def test_every_test_dependency_is_used_and_no_test_imports_a_benchmark():
+    project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["project"]
+    requirements = project["optional-dependencies"]["test"]
+    sources, commands = list(TESTS.rglob("*.py")), (TESTS.parent / "Makefile").read_text()
+    assert unused_test_tools(requirements, sources, commands) == []
+    twin = [*requirements, "schemathesis>=4.0"]
+    assert unused_test_tools(twin, sources, commands) == ["schemathesis"]
+    scripts = {path.stem for path in (TESTS.parent / "benchmarks").glob("*.py")}
+    assert not {module for path in sources for module in imports_of(path)} & scripts

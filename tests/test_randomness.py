@@ -172,6 +172,7 @@ def test_a_modulo_biased_twin_is_rejected() -> None:
     assert not fits(biased, uniform_pmf(200))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pool", "take"), [(5, 2), (5, 3), (5, 1), (12, 3), (4, 4), (6, 5)])
 def test_every_subset_is_equally_likely(source: Random, pool: int, take: int) -> None:
     drawn = np.sort(source.subsets(pool, take, 100_000), axis=1)
@@ -308,6 +309,7 @@ def test_wide_gaussian_follows_its_cdf(source: Random) -> None:
     assert follows(drawn, lambda x: stats.norm.cdf(x + 0.5, scale=1e5))
 
 
+@pytest.mark.slow
 def test_settled_in_exact_arithmetic_the_distributions_are_the_same() -> None:
     slow = Slow(6)
     for scale in (0.25, Fraction(7, 3)):
@@ -554,6 +556,7 @@ def test_the_stream_is_aes_ctr_and_nothing_is_handed_out_twice(
     assert np.isin(everything, np.frombuffer(stream, np.uint64)).all()
 
 
+@pytest.mark.slow
 def test_threads_never_get_the_same_block() -> None:
     source = CryptoRandom()
     drawn: list[NDArray[np.uint64]] = []

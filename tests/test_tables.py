@@ -220,6 +220,7 @@ def test_every_source_gives_the_numbers_that_counting_by_hand_gives(
     assert math.isinf(counted.guarantee.epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_float_moments_are_those_of_the_arrays(kind: str, tmp_path: Path) -> None:
     finite = [row for row in ROWS if row["income"] is None or math.isfinite(row["income"])]
@@ -349,6 +350,7 @@ small_rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=small_rows)
 def test_small_tables_are_counted_as_by_hand(rows: list[Row]) -> None:
@@ -383,6 +385,7 @@ STRICT = Schema(
 GOOD = {"c": "a", "n": "3", "y": "no"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

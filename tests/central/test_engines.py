@@ -9,6 +9,8 @@ import pytest
 from discreet import Categorical, CentralNB, Numeric, Schema
 from discreet.central import selection
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema(
     [
         Numeric("size", -5, 8),

@@ -123,6 +123,7 @@ EXACT = {"mean": range(1, 6), "variance": range(2, 6), "trimmed1": range(3, 6)}
 EXACT |= {"trimmed0": range(1, 5), "trimmed2": range(5, 7)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 def test_with_fixed_size_it_is_the_definition_exactly(name: str) -> None:
     found = ratios(ours(name, "replace"), name, EXACT[name])
@@ -198,6 +199,7 @@ def random_shortfall(
     return float(np.mean(np.array(found) < 1 - 1e-9)), min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("twin", "name", "share"),
     [
@@ -227,6 +229,7 @@ VARYING = ["mean", "variance", "trimmed0", "trimmed1", "trimmed2"]
 SMALL = (-1.0, 0.0, 1.5, 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARYING)
 def test_with_varying_size_it_never_falls_below_the_definition(name: str) -> None:
     pool = [y for n in range(7) for y in data_sets(n, SMALL)]

@@ -91,6 +91,7 @@ def reports_in(ok: Run, number: int) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", KINDS, ids=" ".join)
 def test_from_a_plan_to_predictions_through_files(ok: Run, options: list[str]) -> None:
     arguments = ["--epsilon", 2, "--respondents", PEOPLE, *options, "-o", "plan.json"]

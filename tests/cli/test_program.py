@@ -114,6 +114,7 @@ def test_ctrl_c_is_130(error: BaseException, monkeypatch: pytest.MonkeyPatch) ->
     assert CliRunner().invoke(main, ["show"]).exit_code == 130
 
 
+@pytest.mark.slow
 def test_a_real_ctrl_c_leaves_no_traceback_and_no_file(demo_folder: Path, tmp_path: Path) -> None:
     rows = (demo_folder / "others.csv").read_text().split("\n", 1)
     data, out = tmp_path / "long.csv", tmp_path / "out.csv"

@@ -93,6 +93,7 @@ def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
     assert NaiveBayesModel.read("model.trained.json").guarantee.trust == "survey"
 
 
+@pytest.mark.slow
 def test_sheets_in_words_keep_their_ids_and_their_simulation(run, q, tmp_path):
     assert run("survey", "randomize", q, "true.csv", "-o", "s.csv", "--seed", 3).exit_code == 0
     first = result_of(run, "survey", "tally", q, "s.csv", "-o", "one.json")

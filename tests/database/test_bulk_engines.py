@@ -19,6 +19,8 @@ from discreet.local.planning import make_plan
 from discreet.local.simulation import answers, encoded
 from discreet.randomness import SeededRandom
 
+pytestmark = pytest.mark.slow
+
 
 def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]]:
     """Reports with repetitions, reused ids, foreign ones and answers out of domain."""

@@ -22,6 +22,8 @@ from discreet.tables import count
 from discreet.tables.engines import java_home, open_table
 from discreet.tables.inference import infer_schema
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema(
     [
         Categorical("zip", ["05", "5", "it's", "back\\slash", "ü %"]),

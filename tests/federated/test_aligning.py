@@ -83,6 +83,7 @@ def take_part(url, name, agreed, state, ids, breaks=()):
     return None
 
 
+@pytest.mark.slow
 def test_owners_and_collector_survive_being_killed(tmp_path):
     agreed = invitation(signed=False, deadline=soon(60))
     running = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
@@ -225,6 +226,7 @@ def invited(folder, *arguments):
     assert f"invitation {agreed.hash.hex()}" in result.output
 
 
+@pytest.mark.slow
 def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
     tmp_path, processes, small_key
 ):

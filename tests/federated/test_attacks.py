@@ -242,6 +242,7 @@ def test_what_the_published_collector_sees_is_not_uniform(small_key, other_key):
     assert not looks_uniform(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["counts", "probabilities"])
 def test_ciphertexts_of_a_provider_are_uniform_even_to_the_key_owner(
     mode, small_key, one_counter_a_ciphertext
@@ -313,6 +314,7 @@ def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
         assert not steps or looks_uniform(steps)
 
 
+@pytest.mark.slow
 def test_refreshed_ciphertexts_do_not_show_which_rows_were_multiplied(small_key):
     """The label provider knows its own randomness; without a refresh it finds the rows."""
     key, p = small_key.public, small_key.p

@@ -289,6 +289,7 @@ LORIS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patient", [True, False])
 def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_path, monkeypatch):
     """The known-bad twin: the web server as it is lets headers and unread bodies dribble on."""
@@ -335,6 +336,7 @@ def test_the_command_serves_with_patience(tmp_path, monkeypatch):
     assert PatientProtocol.patience == 30
 
 
+@pytest.mark.slow
 def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path, monkeypatch):
     """Many quick requests over one connection take longer than one may."""
     monkeypatch.setattr(PatientProtocol, "patience", 0.5)

@@ -44,11 +44,13 @@ def failed_checks(estimator):
     return {one["check_name"] for one in results if one["status"] == "failed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numeric", ["bins", "moments"])
 def test_passes_all_estimator_checks_without_noise(numeric):
     assert failed_checks(FederatedNB(math.inf, numeric=numeric)) == set()
 
 
+@pytest.mark.slow
 def test_passes_all_estimator_checks_with_noise():
     assert failed_checks(FederatedNB(epsilon=5.0, random_state=0)) == set()
 
@@ -69,6 +71,7 @@ def ways(key):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", range(10))
 def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_key):
     """However the table is dealt out, the counts add up to those of the whole table."""
@@ -93,6 +96,7 @@ def test_without_noise_categories_give_what_mixed_nb_gives():
     )
 
 
+@pytest.mark.slow
 def test_hundreds_of_people_each_a_provider():
     X, y = rows(200)
     nb = FederatedNB(2.0, providers="rows", schema=SCHEMA, random_state=1).fit(X, y)

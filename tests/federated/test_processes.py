@@ -23,6 +23,8 @@ from rounds import SCHEMA, table
 from discreet import NaiveBayesModel, Statistics
 from discreet.federated.agreement.identity import Identity
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 90
 NAMES = ["hospital-a", "hospital-b", "hospital-c"]
 

@@ -90,6 +90,7 @@ def test_released_log_probabilities_lie_on_the_public_grid(mode):
     assert (scores == np.round(scores)).all() == (mode == "probabilities")
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_round_has_the_stated_variance():
     """Mean square over 3900 cells within 6 standard errors (kurtosis at most that of Laplace)."""
     manifest = horizontal_manifest(moments=())

@@ -132,6 +132,7 @@ def test_an_engine_counts_like_one_by_one(mortgage_plan: Plan, tmp_path: Path) -
     assert same(bulked, one_by_one(mortgage_plan, rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [None, 7])
 def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
     mortgage_plan: Plan, tmp_path: Path, batch: int | None, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +155,7 @@ def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
     assert bulked.people + bulked.repeated + bulked.rejected.total() == len(rows)
 
 
+@pytest.mark.slow
 def test_everything_delivered_twice_counts_once(mortgage_plan: Plan, tmp_path: Path) -> None:
     rows = rows_of(mortgage_plan)
     for name in ("a", "b"):

@@ -152,6 +152,7 @@ def named(plan: Plan) -> str:
     return f"{names}-{plan.epsilon:g}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS, ids=named)
 def test_the_text_that_is_sent_keeps_the_promise(plan: Plan) -> None:
     laws = [law(honest, plan, record) for record in RECORDS]
@@ -181,6 +182,7 @@ def expected(plan: Plan, record: Record) -> dict[tuple[int, tuple[int, ...]], Fr
     return {key: chance for key, chance in found.items() if chance}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS, ids=named)
 def test_what_is_sent_follows_the_public_channel(plan: Plan) -> None:
     for record in RECORDS[::5]:
@@ -272,6 +274,7 @@ def draws_again(plan: Plan, record: Record, random: Random) -> str:
     return "".join(report.to_json() for report in sent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [only_who_has_something_to_say, answers_everything, draws_again])
 def test_a_device_that_cheats_is_found_out(twin: Device) -> None:
     plan = plan_of(1.0, DE)

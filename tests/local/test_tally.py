@@ -234,6 +234,7 @@ def test_a_simulation_stays_one_when_merged(plan: Plan) -> None:
 # many at once
 
 
+@pytest.mark.slow
 def test_answers_with_multiplicities_are_answers_repeated(any_plan: Plan) -> None:
     chance = random.Random(3)
     reports = reports_of(any_plan, 25)

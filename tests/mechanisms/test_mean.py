@@ -197,6 +197,7 @@ def test_rounding_to_the_grid_keeps_the_mean(values: list[float], resolution: in
 # Drawn as stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [o for o in SMALL if o.epsilon in (0.5, 3.0)], ids=repr)
 def test_many_draws_agree_with_the_channel(oracle: MeanOracle) -> None:
     R = oracle.resolution
@@ -267,6 +268,7 @@ def test_variances_count_the_rounding(oracle: MeanOracle) -> None:
         assert oracle.variance(float(share / 2)) == pytest.approx(float(square - (share / 2) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", DEFAULT, ids=repr)
 def test_simulated_estimates_scatter_as_the_formula_says(oracle: MeanOracle) -> None:
     m, blocks = 200_000, 1000

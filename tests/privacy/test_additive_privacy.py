@@ -156,6 +156,7 @@ def splits(law: AdditiveNoise, epsilon: float, delta: float = 0.0) -> list[tuple
     return [(alpha, beta), law.calibrate(epsilon, delta, beta=beta / 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", PURE, ids=repr)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_pure_laws_keep_the_ratio(law: AdditiveNoise, epsilon: float) -> None:
@@ -183,6 +184,7 @@ def test_the_papers_cauchy_scale_is_rejected_unless_beta_makes_room() -> None:
     assert worst_ratio(Cauchy(), alpha, epsilon, epsilon) > 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", APPROXIMATE, ids=repr)
 @pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-8])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0, 20.0])
@@ -221,6 +223,7 @@ def test_the_published_laplace_calibration_fails_at_a_large_epsilon() -> None:
     assert Laplace().epsilon(alpha, beta, 1e-6) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", CONCENTRATED, ids=repr)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_concentrated_laws_keep_every_renyi_divergence(law: AdditiveNoise, epsilon: float) -> None:
@@ -335,6 +338,7 @@ def cdf(law: AdditiveNoise) -> Callable[[Values], Values]:
     return lambda x: np.interp(x, z, mass / mass[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [*LAWS[::2], Gaussian()], ids=repr)
 def test_draws_follow_the_law(law: AdditiveNoise) -> None:
     drawn = law.sample(2.0, 1500, SeededRandom(7), Fraction(1, 1 << 30)) / 2

@@ -147,6 +147,7 @@ def _sets(size):
     return itertools.combinations_with_replacement(RECORDS, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_record_costs_at_most_epsilon(monkeypatch, method):
     found = worst(monkeypatch, method, tables())
@@ -155,6 +156,7 @@ def test_a_record_costs_at_most_epsilon(monkeypatch, method):
     assert found > Fraction(EPSILON) / 3  # the test does measure something
 
 
+@pytest.mark.slow
 def test_the_choice_of_scoring_is_paid_for(monkeypatch):
     first = (40_000, 40_000)
     given, _, nb = transcript_of(monkeypatch, RECORDS, "histogram", first)
@@ -173,6 +175,7 @@ FEW = (4, 3)
 """Class counts so small that one of the two features is chosen."""
 
 
+@pytest.mark.slow
 def test_the_choice_of_features_is_paid_for(monkeypatch):
     given, _, nb = transcript_of(monkeypatch, RECORDS, "histogram", FEW)
     assert [step[0] for step in given] == ["laplace", "choice", "laplace"]
@@ -183,6 +186,7 @@ def test_the_choice_of_features_is_paid_for(monkeypatch):
     assert Fraction(EPSILON) / 3 < found <= Fraction(EPSILON)
 
 
+@pytest.mark.slow
 def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
     true = screening_module.quality
     monkeypatch.setattr(screening_module, "quality", lambda *given: 4 * true(*given))
@@ -281,6 +285,7 @@ def test_the_smooth_noise_scale_is_not_released(monkeypatch):
         assert np.isinf(nb.statistics_.moments["a"].variances).all()
 
 
+@pytest.mark.slow
 def test_twin_dropped_features_chosen_on_exact_counts(monkeypatch):
     """A choice made on the data itself, for free."""
     monkeypatch.setattr(histogram_module, "right", lambda *given: _exactly(given))

@@ -91,6 +91,7 @@ def private(epsilon: float, channel: Channel) -> bool:
     return keeps(epsilon, worst_ratio(channel))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 7.5])
 def test_the_worst_ratio_is_at_most_exp_epsilon_and_no_less_than_needed(epsilon: float) -> None:
     for oracle in small_oracles(epsilon):
@@ -139,6 +140,7 @@ def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: in
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < loss <= Fraction(epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "size"), [(0.5, 1), (1.0, 1), (2.0, 1), (5.0, 1), (60.0, 2)])
 def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> None:
     channel = Laplace(epsilon, size, resolution=1).channel()

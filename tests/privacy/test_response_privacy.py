@@ -220,6 +220,7 @@ def test_a_serialised_sheet_keeps_the_sum_of_its_groups():
     assert total == pytest.approx(math.log(1 + 0.3 / (0.7 / 6)) + 1.0)
 
 
+@pytest.mark.slow
 def test_a_sheet_drawn_twice_is_the_known_bad_twin():
     """Two draws for one person, as a respondent who forgets would make, break the promise."""
 

@@ -1,9 +1,7 @@
 """The figures of 001 on the benchmark tables, and that their fast simulation is an honest one."""
 
-import importlib.util
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet import Categorical, Schema
+from discreet.papers import surveys as figures
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import Questionnaire
@@ -19,19 +18,9 @@ from discreet.survey.simulation import simulate
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def figures():
-    spec = importlib.util.spec_from_file_location(
-        "survey_figures", ROOT / "benchmarks" / "survey_figures.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["survey_figures"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["unrelated", "related"])
-def test_sufficient_statistics_have_the_law_of_real_sheets(figures, model):
+def test_sufficient_statistics_have_the_law_of_real_sheets(model):
     """300 repetitions each way: means by t, variances by F, correlation; 1e-6 a number."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
@@ -58,7 +47,7 @@ def test_sufficient_statistics_have_the_law_of_real_sheets(figures, model):
     assert np.abs(difference).max() < 5.5 * np.sqrt(2 / 300)
 
 
-def test_the_privacy_plot_and_warner_are_as_the_paper_says(figures):
+def test_the_privacy_plot_and_warner_are_as_the_paper_says():
     figures.check_privacy(figures.privacy_table())
     figures.check_warner()
     worse = figures.privacy_table()
@@ -67,9 +56,10 @@ def test_the_privacy_plot_and_warner_are_as_the_paper_says(figures):
         figures.check_privacy(worse)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["adult", "breast_cancer_wisconsin"])
-def test_the_papers_statements_hold(figures, name):
+def test_the_papers_statements_hold(name):
     tasks = [(name, theta, "unrelated", 300) for theta in (*figures.THETAS, 0.51)]
     tasks += [(name, theta, "related", 300) for theta in (0.51, 0.6)]
     results = [figures.cell(task) for task in tasks]
@@ -78,17 +68,7 @@ def test_the_papers_statements_hold(figures, name):
     figures.check_accuracy(name, found, ours)
 
 
-@pytest.mark.data
-def test_a_thousand_repetitions_on_adult_take_less_than_a_minute(figures):
-    figures.split_of("adult")
-    begun = time.perf_counter()
-    split = figures.split_of("adult")
-    sent = figures.randomized(split, 0.5, "unrelated", 1000, 0)
-    estimates = figures.estimated(sent, 0.5, "unrelated", int(split.learning.sum()))
-    assert len(figures.accuracies(split, *figures.published(*estimates))) == 1000
-    assert time.perf_counter() - begun < 60
-
-
+@pytest.mark.slow
 def test_the_worked_example_runs_from_anywhere(tmp_path):
     script = ROOT / "examples" / "survey" / "worked_example.py"
     done = subprocess.run(

@@ -169,6 +169,7 @@ def test_a_sheet_is_strict():
             Sheet.from_json(json.dumps({**body, "answers": answers}))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_the_bulk_path_gives_the_same_integers(tmp_path_factory, data):

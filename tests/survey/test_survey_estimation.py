@@ -123,6 +123,7 @@ def test_the_sampler_follows_that_law():
         assert statistic < chi2.isf(1e-6, ok.sum() - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented):
     """500 repetitions; the mean by 5 standard errors, the variance ratio by 5 (1e-6 a check)."""
@@ -148,6 +149,7 @@ def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented)
     assert spread**2 / np.mean(stated) == pytest.approx(1, abs=5 * np.sqrt(2 / 499))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, [["a"], ["b", "c"]]])
 def test_twenty_values_are_estimated_without_bias(groups, invented):
     """Tables of a question with 20 answers; every cell within 5.5 deviations (1e-5 in all)."""

@@ -44,6 +44,7 @@ SCHEMA = Schema(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"groups": "each"}, {"missing": "category"}, {"unseen": "other"}]
 )
@@ -51,6 +52,7 @@ def test_at_theta_one_all_of_scikit_learns_checks_pass(options):
     check_estimator(SurveyNB(theta=1.0, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.PrivacyWarning")
 def test_with_noise_only_the_listed_checks_fail():
     check_estimator(SurveyNB(theta=0.3), expected_failed_checks=NOISE)

@@ -57,6 +57,7 @@ def true_accuracy():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_the_interval_covers_the_true_accuracy_at_its_rate(survey):
     """400 surveys of 600 people: between 91 and 98.5 % of 95 % intervals (false alarm 1e-3)."""

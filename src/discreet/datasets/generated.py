@@ -10,9 +10,9 @@ import numpy as np
 from discreet.datasets.dataset import Dataset
 from discreet.datasets.population import MORTGAGE_SCHEMA, draw
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Schema
+from discreet.schema import Categorical, Numeric, Schema
 
-__all__ = ["balance_scale", "mortgage", "mortgage_table"]
+__all__ = ["balance_scale", "long_tailed", "mortgage", "mortgage_table"]
 
 
 def balance_scale() -> Dataset:
@@ -58,6 +58,38 @@ def mortgage_table() -> Dataset:
     ]
     source = "Yilmaz, Al-Rubaie and Chang, Locally differentially private Naive Bayes, table I"
     return _written("mortgage_table", "Mortgage payments, ten rows", schema, rows, source)
+
+
+def long_tailed(
+    upper: float = 1000.0, rows: int = 4600, columns: int = 57, seed: int = 1
+) -> Dataset:
+    """Word frequencies like those of a mail-spam table: mostly zero, long-tailed, on wide bounds.
+
+    Parameters
+    ----------
+    upper : float, default 1000
+        Public upper bound of every feature; values beyond it are cut off there.
+    rows, columns : int
+    seed : int, default 1
+        The same seed gives the same rows.
+    """
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    y = (rng.random(rows) < 0.394).astype(int)
+    frame, half = {}, np.array([-0.5, 0.5])
+    for j in range(columns):
+        zero = rng.uniform(0.4, 0.95)
+        chance = 1 / (1 + np.exp(-(np.log(zero / (1 - zero)) + half * rng.normal(0, 1.0))))
+        middle = rng.normal(-0.5, 1) + half * rng.normal(0, 0.8)
+        value = np.exp(rng.normal(middle[y], rng.uniform(0.6, 1.3)))
+        frame[f"word{j}"] = np.where(rng.random(rows) < chance[y], 0.0, np.minimum(value, upper))
+    schema = Schema(
+        [Numeric(name, 0, upper, optional=False) for name in frame], "spam", ["no", "yes"]
+    )
+    frame["spam"] = np.array(["no", "yes"], dtype=object)[y]
+    source = f"generated: rows={rows}, columns={columns}, seed={seed}"
+    return Dataset("long_tailed", "Long tails", schema, pd.DataFrame(frame), source)
 
 
 def _written(
