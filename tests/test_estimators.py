@@ -5,13 +5,29 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
-from discreet import Categorical, MixedNB, NaiveBayesModel, Numeric, Schema, SchemaError
+from discreet import (
+    Categorical,
+    CentralNB,
+    FederatedNB,
+    LocalNB,
+    MixedNB,
+    NaiveBayesModel,
+    Numeric,
+    PrivacyError,
+    PrivacyWarning,
+    Schema,
+    SchemaError,
+    Statistics,
+    SurveyNB,
+    estimate,
+)
 
 
 def mixed(n=400, seed=0):
@@ -282,3 +298,102 @@ def test_weights_of_all_zero_teach_nothing():
 def test_priors_are_checked(prior):
     with pytest.raises(SchemaError, match=r"class_prior.*one probability for each class"):
         MixedNB(class_prior=prior).fit([[1.0], [2.0]], [0, 1])
+
+
+SMALL = Schema([Numeric("size", 0, 9), Categorical("flag", [0, 1])], "class", [0, 1])
+PRIVATE = [CentralNB, LocalNB, SurveyNB, FederatedNB]
+FITTED = {
+    "classes_", "class_count_", "class_prior_", "feature_names_in_", "guarantee_", "model_",
+    "n_features_in_", "schema_", "statistics_",
+}  # fmt: skip
+OWN = {
+    LocalNB: {"plan_", "projection_"},
+    SurveyNB: {"questionnaire_"},
+    FederatedNB: {"manifest_", "inconsistent_"},
+}
+
+
+def small(n=200):
+    y = np.arange(n) % 2
+    return pd.DataFrame({"size": 1.0 + 7 * y, "flag": y}), y
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+def test_all_estimators_learn_the_same_names(nb):
+    X, y = small()
+    fitted = nb(schema=SMALL).fit(X, y)
+    assert {name for name in vars(fitted) if name.endswith("_")} == FITTED | OWN.get(nb, set())
+    assert fitted.schema_ is SMALL
+    assert fitted.guarantee_ == fitted.model_.guarantee == fitted.statistics_.guarantee
+    np.testing.assert_allclose(fitted.class_prior_, np.exp(fitted.model_.log_prior))
+    np.testing.assert_allclose(fitted.class_count_, fitted.statistics_.totals)
+
+
+@pytest.mark.parametrize("nb", [MixedNB, LocalNB, SurveyNB, FederatedNB])
+def test_the_statistics_alone_give_the_model(nb):
+    X, y = small()
+    fitted = nb(schema=SMALL).fit(X, y)
+    again = estimate(Statistics.from_json(fitted.statistics_.to_json()))
+    np.testing.assert_allclose(again.predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_what_no_promise_allows_is_refused_with_the_reason(nb):
+    assert not hasattr(nb(), "partial_fit")
+    with pytest.raises(PrivacyError, match=rf"{nb.__name__} has no partial_fit: .* once"):
+        nb().partial_fit  # noqa: B018
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_a_second_private_fit_says_that_budgets_add_up(nb):
+    X, y = small()
+    fitted = nb(schema=SMALL).fit(X, y)
+    with pytest.warns(PrivacyWarning, match="budgets of both fits add up") as caught:
+        fitted.fit(X, y)
+    assert {one.filename for one in caught} == {__file__}  # the warning points at the user's line
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.set_params(random_state=0).fit(X, y)  # promises nothing
+        fitted.set_params(random_state=None).fit(X, y)  # nothing to add to
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_the_warning_about_a_missing_schema_points_at_the_line_that_fits(nb):
+    with pytest.warns(PrivacyWarning, match=rf"write {nb.__name__}\(schema=") as caught:
+        nb().fit(*small())
+    assert {one.filename for one in caught} == {__file__}
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+def test_a_fit_that_fails_leaves_no_half_new_estimator(nb):
+    X, y = small()
+    fitted = nb(schema=SMALL).fit(X, y)
+    with pytest.raises(SchemaError):
+        fitted.fit(X.drop(columns="flag"), y)
+    with pytest.raises(NotFittedError):
+        fitted.predict(X)
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+def test_changing_the_schema_parameter_does_not_change_a_fitted_model(nb):
+    X, y = small()
+    fitted = nb(schema=SMALL).fit(X, y)
+    before = fitted.predict_proba(X)
+    fitted.set_params(schema=Schema([Numeric("other", 0, 1)], "class", [0, 1]))
+    np.testing.assert_array_equal(fitted.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+def test_an_estimator_is_shown_in_a_line_or_two(nb):
+    many = Schema([Categorical(f"c{i}", range(50)) for i in range(40)], "class", range(30))
+    shown = repr(nb(schema=many))
+    assert len(shown) < 200
+    assert "Schema(40 features" in shown
+
+
+def test_rows_of_weight_zero_are_not_there_where_the_schema_is_taken_from_the_data():
+    frame = pd.DataFrame({"c": ["a", "b", "z"], "n": [1.0, 2.0, 99.0]})
+    for nb in (MixedNB(), CentralNB(np.inf)):
+        with_row = nb.fit(frame, [0, 1, 2], sample_weight=[1, 2, 0])
+        assert with_row.classes_.tolist() == [0, 1]
+        assert with_row.schema_["c"].values == ("a", "b")

@@ -198,7 +198,7 @@ class SchemaBody(Body):
         )
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Schema:
     """The public description of a table.
 
@@ -287,6 +287,15 @@ class Schema:
                     "the target must not predict itself"
                 )
             names.add(feature.name)
+
+    def __repr__(self) -> str:
+        some = ", ".join(self.names[:4]) + ", …" * (len(self.names) > 4)
+        known = ", ".join(map(repr, self.classes[:4])) + ", …" * (len(self.classes) > 4)
+        taken = ", inferred=True" if self.inferred else ""
+        return (
+            f"Schema({len(self.names)} features: {some}; target={self.target!r}, "
+            f"classes=({known}){taken})"
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -1,14 +1,4 @@
-"""The classifier of a trusted curator: what leaves is noisy, and says how much it may reveal.
-
->>> from discreet import CentralNB, Numeric, Schema
->>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
->>> X, y = [[20], [35], [50], [70], [80], [90]] * 200, ["no", "no", "no", "yes", "yes", "yes"] * 200
->>> nb = CentralNB(epsilon=1.0, schema=schema).fit(X, y)
->>> nb.predict([[20], [90]]).tolist()
-['no', 'yes']
->>> nb.guarantee_.epsilon
-1.0
-"""
+"""The classifier of a trusted curator: what leaves is noisy, and says how much it may reveal."""
 
 from __future__ import annotations
 
@@ -56,12 +46,16 @@ def _noise_laws() -> Any:
 
 
 class CentralNB(PrivateEstimator):
-    """Naive Bayes with a promise to everyone in the training table (adding or removing one record).
+    """Naive Bayes under differential privacy, for a curator who holds the whole table.
+
+    The promise is to everyone in the training table: adding or removing one row changes the
+    probability of any model by at most a factor of exp(epsilon).
 
     Parameters
     ----------
     epsilon : float, default 1.0
-        The whole budget of one ``fit``. ``math.inf`` is the exact binned classifier.
+        Per person and total: the whole budget of one ``fit``. ``math.inf`` is the exact binned
+        classifier.
     delta : float, default 0
         Above zero, Gaussian noise is used where it is less than without (many features); where it
         is not, the promise is the stronger one, with a delta of 0.
@@ -83,27 +77,59 @@ class CentralNB(PrivateEstimator):
     max_weight : float, optional
         Public bound on ``sample_weight``, which is refused without it.
     class_prior : array of shape (n_classes,), optional
-        A prior that was known without the data.
+        A prior that was known without the data; it is never compared with the data.
     schema : Schema, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
-        As in :class:`~discreet.MixedNB`, where there is no schema.
+        As in :class:`~discreet.MixedNB`; only used where there is no schema.
     random_state : None, int, numpy Generator or Random
         None draws from the cryptographic source. A seed is for simulation and ends the promise.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        The classes of the schema, in the type of y.
     class_count_ : array of shape (n_classes,)
         Noisy.
     class_prior_ : array of shape (n_classes,)
+        P(class) of the model.
     n_features_in_ : int
-    feature_names_in_ : array of str, only for tables with text names
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only for tables with text names.
     schema_ : Schema
+        As given, or as taken from the data.
     statistics_ : Statistics
         What was released, with variances.
     model_ : NaiveBayesModel
+        What predicts; can be saved as JSON without scikit-learn.
     guarantee_ : Guarantee
+        What is promised, to whom, and what it rests on.
+
+    See Also
+    --------
+    MixedNB : The same without a promise.
+    LocalNB : For a curator whom nobody trusts.
+    FederatedNB : For several data owners without a curator.
+
+    Notes
+    -----
+    Every released number gets discrete noise from a cryptographic source, scaled to what one
+    person can change; the charges of all of them add up to epsilon (``guarantee_.charges``). With
+    ``sample_weight`` one person counts up to ``max_weight``, so the noise is that much larger.
+    There is no ``partial_fit``: every further look at the same people costs another epsilon.
+
+    Examples
+    --------
+    >>> from discreet import CentralNB, Numeric, Schema
+    >>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
+    >>> X = [[20], [35], [50], [70], [80], [90]] * 200
+    >>> y = ["no", "no", "no", "yes", "yes", "yes"] * 200
+    >>> nb = CentralNB(epsilon=1.0, schema=schema).fit(X, y)
+    >>> nb.predict([[20], [90]]).tolist()
+    ['no', 'yes']
+    >>> nb.guarantee_.epsilon, nb.guarantee_.private
+    (1.0, True)
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {

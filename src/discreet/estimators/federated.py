@@ -1,14 +1,4 @@
-"""The classifier of several data owners who hand nothing over: the real protocol, in one process.
-
->>> from discreet import FederatedNB, Numeric, Schema
->>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
->>> X, y = [[20], [35], [50], [70], [80], [90]] * 200, ["no", "no", "no", "yes", "yes", "yes"] * 200
->>> nb = FederatedNB(epsilon=1.0, providers=5, schema=schema).fit(X, y)
->>> nb.predict([[25], [85]]).tolist()
-['no', 'yes']
->>> nb.guarantee_.trust
-'federated'
-"""
+"""The classifier of several data owners who hand nothing over: the real protocol in one process."""
 
 from __future__ import annotations
 
@@ -53,7 +43,7 @@ class FederatedNB(PrivateEstimator):
 
     ``fit`` deals the table out to simulated providers and runs the real protocol between them, a
     collector and a receiver: keys, signed messages, shares of noise. Real parties use
-    ``discreet.federated`` instead.
+    :mod:`discreet.federated` instead.
 
     Parameters
     ----------
@@ -76,28 +66,61 @@ class FederatedNB(PrivateEstimator):
     numeric : {"bins", "moments"}
         Whether numeric features are counted by bin, or summed on the public grid.
     key : PrivateKey, optional
-        A Paillier key; made when one is needed and none given, which takes some seconds.
+        A Paillier key; made when one is needed and none given, which takes some seconds. Refused
+        where ``aggregation`` is not ``"paillier"``.
     schema : Schema, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
-        As in :class:`~discreet.MixedNB`, where there is no schema.
+        As in :class:`~discreet.MixedNB`; only used where there is no schema.
     random_state : None, int, numpy Generator or Random
         None draws noise from the cryptographic source; a seed ends the promise.
 
     Attributes
     ----------
-    classes_, class_prior_, n_features_in_, feature_names_in_
-        As usual; the prior is an estimate.
+    classes_ : array of shape (n_classes,)
+        The classes of the schema, in the type of y.
+    class_count_ : array of shape (n_classes,), or None
+        Noisy; None where there are no ``statistics_``.
+    class_prior_ : array of shape (n_classes,)
+        P(class) of the model.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only for tables with text names.
     schema_ : Schema
+        As given, or as taken from the data.
     manifest_ : Manifest
         What the simulated parties agreed on.
     statistics_ : Statistics or None
         The noised totals; None in mode ``probabilities``, where no receiver sees them.
-    class_count_ : array of shape (n_classes,), or None
     inconsistent_ : tuple of str
         Features whose totals contradict the others'.
     model_ : NaiveBayesModel
+        What predicts; can be saved as JSON without scikit-learn.
     guarantee_ : Guarantee
+        What is promised, and how many parties may work together before it fails.
+
+    See Also
+    --------
+    CentralNB : One party holds all rows.
+    LocalNB : Nobody holds anything but their own row.
+
+    Notes
+    -----
+    Each provider adds a share of the noise and hides its counts, so that only their noised sum can
+    be opened. Rows have no weights, and there is no ``partial_fit``.
+
+    Examples
+    --------
+    >>> from discreet import FederatedNB, Numeric, Schema
+    >>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
+    >>> X = [[20], [35], [50], [70], [80], [90]] * 200
+    >>> y = ["no", "no", "no", "yes", "yes", "yes"] * 200
+    >>> nb = FederatedNB(epsilon=1.0, providers=5, schema=schema).fit(X, y)
+    >>> nb.predict([[25], [85]]).tolist()
+    ['no', 'yes']
+    >>> nb.guarantee_.trust
+    'federated'
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {

@@ -1,12 +1,4 @@
-"""The classifier of a collector whom nobody trusts: every record is a respondent of its own.
-
->>> from discreet import LocalNB
->>> from discreet.datasets import mortgage
->>> people = mortgage(5000)
->>> nb = LocalNB(epsilon=2.0, schema=people.schema, random_state=0).fit(people.X, people.y)
->>> nb.guarantee_.epsilon, nb.guarantee_.simulated
-(2.0, True)
-"""
+"""The classifier of a collector whom nobody trusts: every record is a respondent of its own."""
 
 from __future__ import annotations
 
@@ -68,7 +60,7 @@ def _table(value: Any) -> Any:
 
 
 class LocalNB(PrivateEstimator):
-    """Naive Bayes from one randomized report a person; fitting simulates the respondents honestly.
+    """Naive Bayes from one randomized report per person; ``fit`` simulates the respondents.
 
     Real collections use :mod:`discreet.local` on the devices; this estimator does the same to a
     table, so that plans can be compared before anyone is asked.
@@ -80,7 +72,8 @@ class LocalNB(PrivateEstimator):
     oracle : {"auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"}
         Frequency oracle of all questions, or the best for each.
     plan : {"auto", "pairs", "paper"} or Plan
-        How questions are made: see :func:`discreet.local.planning.make_plan`.
+        How questions are made: see :func:`discreet.local.planning.make_plan`. A finished plan must
+        promise the same epsilon, and decides everything from ``oracle`` to ``assignment`` itself.
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square.
     bins : int or mapping, default 8
@@ -94,7 +87,7 @@ class LocalNB(PrivateEstimator):
     mechanism : {"one-bit", "duchi", "piecewise"}
         For approach 2.
     postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes"}, optional
-        "bayes" if not given.
+        "bayes" if not given, and "none" where nothing is noisy.
     projection : PCA or DCA, optional
         Replace the numeric features by components, learnt from ``public_sample``.
     public_sample : data frame, array, or pair (X, y), optional
@@ -108,21 +101,55 @@ class LocalNB(PrivateEstimator):
     schema : Schema, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
-        As in :class:`~discreet.MixedNB`, where there is no schema.
+        As in :class:`~discreet.MixedNB`; only used where there is no schema.
     random_state : None, int, numpy Generator or Random
         None draws from the cryptographic source; a seed ends the promise.
 
     Attributes
     ----------
-    classes_, class_count_, class_prior_, n_features_in_, feature_names_in_
-        As usual; counts are estimates.
+    classes_ : array of shape (n_classes,)
+        The classes of the schema, in the type of y.
+    class_count_ : array of shape (n_classes,)
+        Estimates.
+    class_prior_ : array of shape (n_classes,)
+        P(class) of the model.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only for tables with text names.
     schema_ : Schema
+        As given, or as taken from the data.
     plan_ : Plan
-        Of the last wave.
+        Of the last wave; not set where epsilon is infinite.
+    projection_ : Projection or None
+        Fitted on the public sample.
     statistics_ : Statistics
-        Unbiased estimates with variances.
+        Unbiased estimates with variances; of the components, where there is a projection.
     model_ : NaiveBayesModel
+        What predicts; can be saved as JSON without scikit-learn.
     guarantee_ : Guarantee
+        Promised to every respondent.
+
+    See Also
+    --------
+    CentralNB : Needs a trusted curator, and far fewer people.
+    SurveyNB : Randomized response, for people who answer without a device.
+    discreet.local.planning.make_plan : For real collections.
+
+    Notes
+    -----
+    Each person answers one question of the plan through a frequency oracle with the whole epsilon;
+    the tally is inverted to unbiased estimates, of which :func:`discreet.estimate` makes a model.
+    Every person sends one report, so there is no ``sample_weight``, and no ``partial_fit``.
+
+    Examples
+    --------
+    >>> from discreet import LocalNB
+    >>> from discreet.datasets import mortgage
+    >>> people = mortgage(5000)
+    >>> nb = LocalNB(epsilon=2.0, schema=people.schema, random_state=0).fit(people.X, people.y)
+    >>> nb.guarantee_.epsilon, nb.guarantee_.simulated
+    (2.0, True)
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {

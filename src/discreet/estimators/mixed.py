@@ -1,12 +1,4 @@
-"""The classifier without a promise: mixed columns, exact counts.
-
->>> import numpy as np
->>> from discreet import MixedNB
->>> X = np.array([["red", 1.0], ["red", 1.5], ["blue", 4.0], ["blue", 4.5]], dtype=object)
->>> y = ["no", "no", "yes", "yes"]
->>> MixedNB().fit(X, y).predict(np.array([["red", 1.2]], dtype=object)).tolist()
-['no']
-"""
+"""The classifier without a promise: mixed columns, exact counts."""
 
 from __future__ import annotations
 
@@ -32,8 +24,8 @@ __all__ = ["MixedNB"]
 class MixedNB(NaiveBayesEstimator):
     """Naive Bayes for categorical and numeric columns together; it promises no privacy.
 
-    The limit that every private estimator approaches, and their common base. On purely numeric
-    columns it equals scikit-learn's ``GaussianNB``, on purely categorical ones ``CategoricalNB``.
+    On purely numeric columns it equals scikit-learn's ``GaussianNB``, on purely categorical ones
+    ``CategoricalNB``. It is the limit that every private estimator approaches as epsilon grows.
 
     Parameters
     ----------
@@ -58,13 +50,45 @@ class MixedNB(NaiveBayesEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        The classes of the schema, in the type of y.
     class_count_ : array of shape (n_classes,)
+        Number (or weight) of the rows of each class.
     class_prior_ : array of shape (n_classes,)
+        P(class) of the model.
     n_features_in_ : int
-    feature_names_in_ : array of str, only for data frames with text names
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only for tables with text names.
+    schema_ : Schema
+        As given, or as taken from the data.
     statistics_ : Statistics
+        Exact counts and sums.
     model_ : NaiveBayesModel
+        What predicts; can be saved as JSON without scikit-learn.
     guarantee_ : Guarantee
+        Promises nothing.
+
+    See Also
+    --------
+    CentralNB : The same under differential privacy, by a trusted curator.
+    discreet.tables.count : Exact statistics of files and databases.
+
+    Notes
+    -----
+    P(class | x) is proportional to P(class) times the product of P(x_j | class). A category has
+    the probability (count + alpha) / (total + alpha * categories); a number has a normal density.
+    Where there is no schema, a row of weight zero is treated as if it were not there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from discreet import MixedNB
+    >>> X = pd.DataFrame({"colour": ["red", "red", "blue", "blue"], "size": [1.0, 1.5, 4.0, 4.5]})
+    >>> nb = MixedNB().fit(X, ["no", "no", "yes", "yes"])
+    >>> nb.predict(pd.DataFrame({"colour": ["red"], "size": [1.2]})).tolist()
+    ['no']
+    >>> nb.guarantee_.private
+    False
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {

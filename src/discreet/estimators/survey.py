@@ -1,12 +1,4 @@
-"""The classifier of a randomized-response survey: every record is a respondent of its own.
-
->>> from discreet import SurveyNB
->>> from discreet.datasets import mortgage
->>> people = mortgage(5000)
->>> nb = SurveyNB(theta=0.6, schema=people.schema, random_state=0).fit(people.X, people.y)
->>> nb.guarantee_.simulated, bool(nb.score(people.X, people.y) > 0.7)
-(True, True)
-"""
+"""The classifier of a randomized-response survey: every record is a respondent of its own."""
 
 from __future__ import annotations
 
@@ -76,16 +68,16 @@ def _personal(value: Any) -> Any:
 
 
 class SurveyNB(PrivateEstimator):
-    """Naive Bayes from one randomized answer sheet a person; fitting simulates the respondents.
+    """Naive Bayes from one randomized answer sheet per person; ``fit`` simulates the respondents.
 
     Real surveys use :mod:`discreet.survey`; this estimator does the same to a table, so that
     questionnaires can be compared before anyone is asked.
 
     Parameters
     ----------
-    theta : float or sequence of float, default 0.7
-        Probability that the true answers of a group are sent; one a group, or one for all. At 1
-        it is the exact classifier and protects nobody.
+    theta : float, str, Fraction or sequence of these, default 0.7
+        Probability that the true answers of a group are sent; one for each group, or one for all.
+        At 1 it is the exact classifier and protects nobody.
     model : {"unrelated", "related"}
         Personal answers in place of the truth, or its complement (Warner; yes/no columns only).
     groups : None, "each", or sequence of sequences of names or column numbers
@@ -100,20 +92,52 @@ class SurveyNB(PrivateEstimator):
     schema : Schema, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
-        As in :class:`~discreet.MixedNB`, where there is no schema.
+        As in :class:`~discreet.MixedNB`; only used where there is no schema.
     random_state : None, int, numpy Generator or Random
         None draws from the cryptographic source; a seed ends the promise.
 
     Attributes
     ----------
-    classes_, class_count_, class_prior_, n_features_in_, feature_names_in_
-        As usual; counts are estimates.
+    classes_ : array of shape (n_classes,)
+        The classes of the schema, in the type of y.
+    class_count_ : array of shape (n_classes,)
+        Estimates.
+    class_prior_ : array of shape (n_classes,)
+        P(class) of the model.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only for tables with text names.
     schema_ : Schema
+        As given, or as taken from the data.
     questionnaire_ : Questionnaire
+        What every respondent was asked.
     statistics_ : Statistics
         Unbiased estimates with variances.
     model_ : NaiveBayesModel
+        What predicts; can be saved as JSON without scikit-learn.
     guarantee_ : Guarantee
+        Promised to every respondent, for the whole sheet.
+
+    See Also
+    --------
+    LocalNB : Asks each person one question, with the whole epsilon.
+    discreet.survey.questionnaire.Questionnaire : For real surveys.
+
+    Notes
+    -----
+    Epsilon follows from theta, the groups and the number of answers: see
+    ``questionnaire_.guarantee``. Every person sends one sheet, so there is no ``sample_weight``,
+    and no ``partial_fit``.
+
+    Examples
+    --------
+    >>> from discreet import SurveyNB
+    >>> from discreet.datasets import mortgage
+    >>> people = mortgage(5000)
+    >>> nb = SurveyNB(theta=0.6, schema=people.schema, random_state=0).fit(people.X, people.y)
+    >>> nb.guarantee_.simulated, bool(nb.score(people.X, people.y) > 0.7)
+    (True, True)
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {

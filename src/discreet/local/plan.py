@@ -37,7 +37,7 @@ MOST_REPORTS = 1000
 """Of one person to one plan."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Questions for a population, each person answering as many as ``reports`` says.
 
@@ -67,6 +67,9 @@ class Plan:
     kind: ClassVar[str] = "plan"
     noun: ClassVar[str] = "report"
     device: ClassVar[Literal["software"]] = "software"
+
+    def __repr__(self) -> str:
+        return f"Plan({len(self.questions)} questions, epsilon={self.epsilon:g}, {self.schema!r})"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions))
