@@ -120,9 +120,3 @@ def test_numpy_scalars_are_numbers(kind):
         assert promise.to_body()["epsilon"] == pytest.approx(promise.epsilon) or isinstance(
             nb, MixedNB
         )
-
-
-def test_a_key_that_no_aggregation_uses_is_refused(monkeypatch):
-    monkeypatch.setattr("discreet.federated.paillier.PrivateKey", Nonsense)
-    with pytest.raises(DiscreetError, match="key is a Paillier key, which masks do not use"):
-        FederatedNB(key=Nonsense(), schema=SCHEMA).fit(X, Y)

@@ -164,3 +164,8 @@ def test_what_cannot_be_run_is_refused(options, match):
     X, y = rows(50)
     with pytest.raises((PrivacyError, SchemaError), match=match):
         FederatedNB(schema=SCHEMA, **options).fit(X, y)
+
+
+def test_a_key_that_no_aggregation_uses_is_refused(small_key):
+    with pytest.raises(SchemaError, match="key is a Paillier key, which masks do not use"):
+        FederatedNB(key=small_key, schema=SCHEMA).fit(*rows(50))
