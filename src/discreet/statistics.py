@@ -8,9 +8,9 @@ average. Nothing here is cleaned up: that is the estimation's work, and the user
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -23,9 +23,23 @@ from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
-__all__ = ["Moments", "Order", "Statistics", "Table", "precision_weighted"]
+__all__ = [
+    "Likelihood",
+    "Moments",
+    "Order",
+    "Postprocess",
+    "Scoring",
+    "Statistics",
+    "Table",
+    "precision_weighted",
+]
 
-VERSION = 2
+VERSION = 3
+
+Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"]
+Likelihood = Literal["gaussian", "truncated"]
+RatiosOfBins = Literal["average", "fitted"]
+RatiosOfCategories = Literal["average", "learnt"]
 
 
 def _zeros_like(array: Array) -> Array:
@@ -134,6 +148,9 @@ class Moments:
     step : float
     variances : array of shape (3, classes), optional
         Of counts, totals and squares.
+    noise : array of shape (classes,), optional
+        Standard deviation of the noise of each class's variance, as far as it is public; variances
+        are then made positive by it, and everything is confined to what the bounds allow.
     """
 
     feature: Numeric
@@ -144,6 +161,7 @@ class Moments:
     origin: Array
     step: float = 1.0
     variances: Array = None  # type: ignore[assignment]
+    noise: Array | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -169,16 +187,7 @@ class Moments:
         move = (self.origin - origin) / self.step
         totals = self.totals + self.counts * move
         squares = self.squares + 2 * move * self.totals + self.counts * move * move
-        return Moments(
-            self.feature,
-            self.counts,
-            totals,
-            squares,
-            self.missing,
-            origin,
-            self.step,
-            self.variances,
-        )
+        return replace(self, totals=totals, squares=squares, origin=origin)
 
     def __add__(self, other: Moments) -> Moments:
         if self.feature != other.feature or self.step != other.step:
@@ -198,7 +207,15 @@ class Moments:
             one.origin,
             one.step,
             one.variances + other.variances,
+            self._noise_beside(other),
         )
+
+    def _noise_beside(self, other: Moments) -> Array | None:
+        """Noise of the pooled variance (n v + m w) / (n + m) of two groups of people."""
+        if self.noise is None or other.noise is None:
+            return None
+        n, m = np.maximum(self.counts, 1.0), np.maximum(other.counts, 1.0)
+        return np.asarray(np.hypot(n * self.noise, m * other.noise) / (n + m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +242,58 @@ class Order:
         return Order(self.feature, self.grid, levels, counts)
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """How a model is made of statistics. What was chosen privately when they were released is here.
+
+    Parameters
+    ----------
+    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
+        How tables are cleaned up; left out, as their noise deserves.
+    smoothing : float, default 1
+        Pseudo-count added to every cell; not used by "paper", "bayes" and "log-ratios".
+    likelihood : {"gaussian", "truncated"}
+        The density of numeric features that come as moments.
+    variance_smoothing : float, default 1e-9
+        Share of the largest variance that is added to all, as in scikit-learn.
+    prior : tuple of float, optional
+        Class prior to use instead of the estimated one.
+    features : tuple of str, optional
+        The features that the model uses; all if not given.
+    bins, categories, beta
+        For "log-ratios": which estimates of numeric and of categorical features, and the weight of
+        the evidence against the prior.
+    """
+
+    postprocess: Postprocess | None = None
+    smoothing: float = 1.0
+    likelihood: Likelihood = "gaussian"
+    variance_smoothing: float = 1e-9
+    prior: tuple[float, ...] | None = None
+    features: tuple[str, ...] | None = None
+    bins: RatiosOfBins = "average"
+    categories: RatiosOfCategories = "average"
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("postprocess", self.postprocess, (None, *get_args(Postprocess))),
+            ("likelihood", self.likelihood, get_args(Likelihood)),
+            ("bins", self.bins, get_args(RatiosOfBins)),
+            ("categories", self.categories, get_args(RatiosOfCategories)),
+        ):
+            if value not in known:
+                listed = ", ".join(map(repr, known))
+                raise EstimationError(f"{name}={value!r}; write one of {listed}")
+        for name, number in (
+            ("smoothing", self.smoothing),
+            ("variance_smoothing", self.variance_smoothing),
+            ("beta", self.beta),
+        ):
+            if not np.isfinite(number) or number < 0:
+                raise EstimationError(f"{name} is {number!r}; it must be a number of at least 0")
+
+
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """All that a Naive Bayes model needs to know.
@@ -244,6 +313,8 @@ class Statistics:
         Void where the schema was inferred.
     projection : Projection, optional
         What made the columns of ``schema`` from the original ones.
+    scoring : Scoring
+        How a model is made of them, unless :func:`discreet.estimate` is told otherwise.
     """
 
     schema: Schema
@@ -254,11 +325,17 @@ class Statistics:
     orders: Mapping[str, Order] = field(default_factory=dict)
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
     projection: Projection | None = None
+    scoring: Scoring = Scoring()
 
     def __post_init__(self) -> None:
         if self.variances is None:
             object.__setattr__(self, "variances", _zeros_like(self.totals))
         object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
+        lacking = set(self.scoring.features or ()) - {*self.tables, *self.moments}
+        if lacking:
+            raise EstimationError(f"the scoring wants features that are not here: {lacking}")
+        if len(self.scoring.prior or self.totals) != len(self.totals):
+            raise EstimationError(f"the prior {self.scoring.prior} does not fit the classes")
         if self.projection is not None and self.projection.after != self.schema:
             raise EstimationError("the projection makes other features than the schema has")
         if self.totals.shape != (len(self.schema.classes),):
@@ -274,7 +351,10 @@ class Statistics:
         return not any(np.any(part) for part in [self.variances, *parts])
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Statistics of disjoint groups of people; the larger epsilon is everyone's."""
+        """Statistics of disjoint groups of people; the larger epsilon is everyone's.
+
+        Where they were to be scored differently, the sum is scored as its noise deserves.
+        """
         if not isinstance(other, Statistics):
             return NotImplemented
         if self.schema.digest != other.schema.digest:
@@ -293,6 +373,7 @@ class Statistics:
             {n: o + other.orders[n] for n, o in self.orders.items() if n in other.orders},
             self.guarantee.beside(other.guarantee),
             self.projection,
+            self.scoring if self.scoring == other.scoring else Scoring(),
         )
 
     def to_json(self) -> str:
@@ -314,11 +395,13 @@ class Statistics:
                 name: {
                     **{key: getattr(one, key).tolist() for key in _MOMENT_ARRAYS},
                     "step": one.step,
+                    "noise": None if one.noise is None else one.noise.tolist(),
                 }
                 for name, one in self.moments.items()
             },
             "guarantee": self.guarantee.to_body(),
             "projection": _body(self.projection),
+            "scoring": asdict(self.scoring),
         }
         return dump("statistics", VERSION, body, indent=None)
 
@@ -333,7 +416,16 @@ class Statistics:
             totals, variances = np.array(body.totals), np.array(body.variances)
             guarantee = body.guarantee.guarantee()
             projection = None if body.projection is None else body.projection.projection(schema)
-            return cls(schema, totals, variances, tables, moments, {}, guarantee, projection)
+            return cls(
+                schema,
+                totals,
+                variances,
+                tables,
+                moments,
+                guarantee=guarantee,
+                projection=projection,
+                scoring=Scoring(**body.scoring.model_dump()),
+            )
         except ValueError as error:
             raise FormatError(f"these statistics do not fit their own schema: {error}") from None
 
@@ -366,6 +458,7 @@ class _MomentsBody(Body):
     origin: list[float]
     variances: list[list[Number]]
     step: float
+    noise: list[Number] | None
 
     def moments(self, schema: Schema, name: str) -> Moments:
         feature = schema[name]
@@ -374,7 +467,22 @@ class _MomentsBody(Body):
         arrays = {key: np.array(getattr(self, key)) for key in _MOMENT_ARRAYS}
         if any(arrays[key].shape != (len(schema.classes),) for key in _MOMENT_ARRAYS[:5]):
             raise FormatError(f"{name}: the moments do not fit the classes")
-        return Moments(feature, step=self.step, **arrays)
+        noise = None if self.noise is None else np.array(self.noise)
+        if noise is not None and noise.shape != (len(schema.classes),):
+            raise FormatError(f"{name}: the noise does not fit the classes")
+        return Moments(feature, step=self.step, noise=noise, **arrays)
+
+
+class _ScoringBody(Body):
+    postprocess: Postprocess | None
+    smoothing: float
+    likelihood: Likelihood
+    variance_smoothing: float
+    prior: tuple[float, ...] | None
+    features: tuple[str, ...] | None
+    bins: RatiosOfBins
+    categories: RatiosOfCategories
+    beta: float
 
 
 class _StatisticsBody(Body):
@@ -385,6 +493,7 @@ class _StatisticsBody(Body):
     moments: dict[str, _MomentsBody]
     guarantee: GuaranteeBody
     projection: ProjectionBody | None
+    scoring: _ScoringBody
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:

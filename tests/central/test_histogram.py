@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
-from discreet.central import ratios
 from discreet.central.binning import Binner, Counter
 from discreet.central.budget import Budget, Noise, rho_of, shares
 from discreet.central.resolution import bins_for, cut_points, cuttings, towards_zero
@@ -20,6 +19,7 @@ from discreet.central.selection import choose
 from discreet.datasets import long_tailed
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError
+from discreet.estimation import shrunk_ratios as ratios
 from discreet.privacy import epsilon_of_rho
 from discreet.statistics import Table
 from discreet.tables.in_memory import count_arrays

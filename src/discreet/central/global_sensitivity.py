@@ -16,30 +16,27 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Floats
 from discreet.central.budget import Budget
 from discreet.central.moments import centred_sums
 from discreet.central.parametric import Parts, begin, described, finish, present
-from discreet.central.settings import Settings, Trained
+from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.randomness import Random
 from discreet.schema import Numeric
-from discreet.statistics import Moments
+from discreet.statistics import Moments, Statistics
 
 __all__ = ["published", "sound"]
 
 
-def sound(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
+def sound(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release counts first and then sums, each with its global sensitivity."""
     parts = begin(source, budget, settings, random)
     released = {feature.name: _sound(parts, feature, budget, random) for feature in parts.numeric}
     return finish(parts, released, budget, settings, random)
 
 
-def _sound(
-    parts: Parts, feature: Numeric, budget: Budget, random: Random
-) -> tuple[Moments, Floats]:
+def _sound(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
     name, grid, cost = feature.name, Grid.of(feature), parts.costs[feature.name]
     levels = grid.levels
     number = budget.noise(f"presence of {name}", cost / 3) if feature.optional else None
@@ -62,17 +59,16 @@ def _sound(
         axis=1,
     )
     noise = np.sqrt(of_square.variance) / n * (grid.step / 2) ** 2
-    return described(feature, counts, missing, mean, variance, spread + 1e-6), noise
+    return described(feature, counts, missing, mean, variance, spread + 1e-6, noise)
 
 
-def published(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
+def published(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Scale the noise by the exact class sizes, as printed. This promises nothing."""
     parts = begin(source, budget, settings, random)
     released = {
         feature.name: _published(parts, feature, budget, random) for feature in parts.numeric
     }
-    plain = {name: (one, np.zeros(len(parts.totals))) for name, one in released.items()}
-    return finish(parts, plain, budget, settings, random)
+    return finish(parts, released, budget, settings, random)
 
 
 def _published(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
@@ -95,5 +91,5 @@ def _published(parts: Parts, feature: Numeric, budget: Budget, random: Random) -
     ]
     variance = np.maximum(np.array(noisy_deviation), 0.0) ** 2
     spread = np.full((3, len(n)), math.inf)
-    missing = np.zeros(len(n))
-    return described(feature, parts.totals, missing, np.array(noisy_mean), variance, spread)
+    none = np.zeros(len(n))
+    return described(feature, parts.totals, none, np.array(noisy_mean), variance, spread, none)

@@ -4,7 +4,7 @@
 2. From their sum alone: whether there are people enough for all features, how finely numeric ones
    are cut, and whether step 5 takes place. If there are too few, 30 % chooses the best features.
 3. The rest: each used feature's class-by-cell table. A record is in one cell of each.
-4. Post-processing: class totals pooled over all tables, evidence shrunk by the known noise.
+4. Post-processing: class totals pooled over all tables.
 5. On tables that are large enough, 5 % of the budget chooses between a few scorings.
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the
@@ -15,23 +15,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
 from discreet.central.budget import Budget, shares, weights_of
-from discreet.central.evidence import Evidence
 from discreet.central.resolution import cut_points
 from discreet.central.screening import PRICE, affordable, chosen
 from discreet.central.selection import choose, right
-from discreet.central.settings import Settings, Trained, check_bounded
+from discreet.central.settings import Settings, check_bounded
 from discreet.central.source import Source
-from discreet.estimation import estimate
+from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics, Table
+from discreet.statistics import Scoring, Statistics, Table, precision_weighted
 
 __all__ = ["exact", "histogram"]
 
@@ -45,8 +44,8 @@ LEAST = 1e-6
 """Noise variance from which on it counts as none, for numerical safety."""
 
 
-def histogram(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
-    """Release noisy tables and make a model of them."""
+def histogram(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+    """Release noisy tables, and the choice of how to score them."""
     schema = source.schema
     check_bounded(schema)
     weights = weights_of(schema, settings.allocation, 1, 1)
@@ -77,21 +76,24 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     tables: dict[str, Table] = {}
     for name, table in found.items():
         drawn = noises[name].add(table.counts, random)
-        variances_of = np.full(table.counts.shape, value**2 * max(noises[name].variance, LEAST))
-        tables[name] = Table(table.cells, value * drawn, variances_of)
-    totals, variance = _totals(counts, value**2 * max(first.variance, LEAST), tables)
-    evidence = Evidence(schema, tables, _prior(totals, variance))
-    candidates = evidence.candidates() if selecting else [evidence.default()]
-    picked = candidates[0]
+        spread = np.full(table.counts.shape, value**2 * max(noises[name].variance, LEAST))
+        tables[name] = Table(table.cells, value * drawn, spread)
+    # every table's rows add up to the class totals, and so do the class counts
+    totals, noise = precision_weighted(
+        [counts, *(table.counts.sum(axis=1) for table in tables.values())],
+        [
+            np.full(classes, value**2 * max(first.variance, LEAST)),
+            *(table.variances.sum(axis=1) for table in tables.values()),
+        ],
+    )
+    released = Statistics(schema, totals, noise, tables, scoring=Scoring("log-ratios"))
     if selecting:
         epsilon = budget.selection("choice of scoring", reserved)
-        cells = {name: table.cells for name, table in tables.items()}
-        quality = right(source, cells, candidates, people, float(epsilon), random)
-        picked = candidates[choose(quality, epsilon, random)]
-    promise = budget.guarantee(settings.assumptions)
-    spread = np.full(classes, variance)
-    statistics = Statistics(schema, totals, spread, tables, guarantee=promise)
-    return Trained(statistics, evidence.model(picked, statistics))
+        ratios = LogRatios(released)
+        candidates = ratios.candidates()
+        quality = right(source, ratios, candidates, people, float(epsilon), random)
+        released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
+    return replace(released, guarantee=budget.guarantee(settings.assumptions))
 
 
 def _strength(budget: Budget) -> Fraction:
@@ -129,7 +131,7 @@ def _few(
     return chosen(source, settings.bins, number, cost, PRICE * scale(number), budget, random)
 
 
-def exact(source: Source, settings: Settings) -> Trained:
+def exact(source: Source, settings: Settings) -> Statistics:
     """The limit of infinite epsilon: the exact binned classifier, without pseudo-counts."""
     schema = source.schema
     check_bounded(schema)
@@ -138,8 +140,8 @@ def exact(source: Source, settings: Settings) -> Trained:
     bins = _bins(schema, settings.bins, people, dict.fromkeys(schema.names, 2 * scale**2))
     found = source.count(bins=bins)
     tables = {n: Table(one.cells, source.value * one.counts) for n, one in found.tables.items()}
-    statistics = Statistics(schema, source.value * found.totals, tables=tables)
-    return Trained(statistics, estimate(statistics, "none", smoothing=0.0))
+    scoring = Scoring("none", smoothing=0.0)
+    return Statistics(schema, source.value * found.totals, tables=tables, scoring=scoring)
 
 
 def _bins(
@@ -158,22 +160,3 @@ def _bins(
             own = cut_points(feature, people / (len(schema.classes) * scale))
         cuts[feature.name] = own
     return cuts
-
-
-def _totals(counts: Floats, variance: float, tables: Mapping[str, Table]) -> tuple[Floats, float]:
-    """Class totals: the mean of all sums that estimate them, weighted by their precision."""
-    precision, weighted = 1 / variance, counts / variance
-    for table in tables.values():
-        own = 1 / float(table.variances[0].sum())
-        precision, weighted = precision + own, weighted + own * table.counts.sum(axis=1)
-    return np.asarray(weighted / precision), 1 / precision
-
-
-def _prior(totals: Floats, variance: float) -> Floats:
-    """Class shares, shrunk towards equal ones by twice what James and Stein do with their noise."""
-    people = max(float(totals.sum()), 1.0)
-    even = people / len(totals)
-    away = totals - even
-    keep = max(0.0, 1 - 2 * (len(totals) - 1) * variance / max(float(away @ away), 1e-9))
-    kept = np.maximum(even + keep * away, 1.0)
-    return np.asarray(kept / kept.sum())

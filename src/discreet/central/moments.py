@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Integers
 from discreet.central.budget import Budget
 from discreet.central.parametric import Parts, begin, finish, present
-from discreet.central.settings import Settings, Trained
+from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.randomness import Random
 from discreet.schema import Numeric
-from discreet.statistics import Moments
+from discreet.statistics import Moments, Statistics
 
 __all__ = ["centred_sums", "moments"]
 
@@ -30,8 +30,8 @@ def centred_sums(one: Moments, levels: int) -> tuple[Integers, Integers]:
     return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
 
 
-def moments(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
-    """Release sums and make normal densities of them."""
+def moments(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+    """Release sums."""
     parts = begin(source, budget, settings, random)
     released = {
         feature.name: _released(parts, feature, budget, random) for feature in parts.numeric
@@ -39,9 +39,7 @@ def moments(source: Source, budget: Budget, settings: Settings, random: Random) 
     return finish(parts, released, budget, settings, random)
 
 
-def _released(
-    parts: Parts, feature: Numeric, budget: Budget, random: Random
-) -> tuple[Moments, Floats]:
+def _released(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
     name, grid, cost = feature.name, Grid.of(feature), parts.costs[feature.name]
     levels = grid.levels
     number = budget.noise(f"presence of {name}", cost / 3) if feature.optional else None
@@ -62,7 +60,8 @@ def _released(
     )
     spread = np.repeat([[of_count], [of_totals], [of_squares]], len(counts), axis=1)
     origin = np.full(len(counts), grid.lower)
-    found = Moments(feature, counts, totals, squares, missing, origin, grid.step, spread + 1e-6)
     # the mean of m^2 is (second / n + L^2) / 2, and a value is step / 2 times m
     noise = np.sqrt(of_square.variance) / (2 * np.maximum(counts, 1.0)) * (grid.step / 2) ** 2
-    return found, noise
+    return Moments(
+        feature, counts, totals, squares, missing, origin, grid.step, spread + 1e-6, noise
+    )

@@ -14,15 +14,13 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import Budget, Noise, shares, weights_of
-from discreet.central.settings import Settings, Trained, check_bounded
+from discreet.central.settings import Settings, check_bounded
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
-from discreet.estimation import Postprocess, estimate
-from discreet.estimation.shrinkage import soft
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
-from discreet.statistics import Moments, Statistics, Table
+from discreet.statistics import Moments, Scoring, Statistics, Table
 
 __all__ = ["Parts", "begin", "counted", "described", "exact", "finish", "present"]
 
@@ -98,6 +96,7 @@ def described(
     mean: Floats,
     variance: Floats,
     spread: Floats,
+    noise: Floats,
 ) -> Moments:
     """Moments that have this mean and this variance.
 
@@ -107,58 +106,43 @@ def described(
     counts, missing, mean, variance : arrays of shape (classes,)
     spread : array of shape (3, classes)
         Variances of counts, sums and squares.
+    noise : array of shape (classes,)
+        About how noisy each class's variance is, as far as that is public.
     """
     grid = Grid.of(feature)
     counts = np.maximum(counts, 1.0)
     shift = (mean - grid.lower) / grid.step
     squares = counts * (variance / grid.step**2 + shift * shift)
     origin = np.full(len(counts), grid.lower)
-    return Moments(feature, counts, counts * shift, squares, missing, origin, grid.step, spread)
+    return Moments(
+        feature, counts, counts * shift, squares, missing, origin, grid.step, spread, noise
+    )
 
 
 def finish(
     parts: Parts,
-    released: dict[str, tuple[Moments, Floats]],
+    released: dict[str, Moments],
     budget: Budget,
     settings: Settings,
     random: Random,
-    postprocess: Postprocess = "none",
-) -> Trained:
-    """Put everything together; negative counts and variances are cleaned up for the model.
-
-    ``released`` holds the moments of each numeric feature, and about how noisy each class's
-    variance is as far as that is public.
-    """
-    moments = {name: one for name, (one, _) in released.items()}
+) -> Statistics:
+    """Put everything together."""
     spread = np.full(len(parts.totals), max(parts.noise.variance, 1e-6))
-    promise = budget.guarantee(settings.assumptions)
-    statistics = Statistics(parts.schema, parts.totals, spread, parts.tables, moments, {}, promise)
-    clean = {name: _within_bounds(one, noise) for name, (one, noise) in released.items()}
-    model = estimate(
-        replace(statistics, moments=clean),
-        postprocess,
-        smoothing=1.0,
-        likelihood=settings.likelihood,
+    return Statistics(
+        parts.schema,
+        parts.totals,
+        spread,
+        parts.tables,
+        released,
+        guarantee=budget.guarantee(settings.assumptions),
+        scoring=Scoring("none", likelihood=settings.likelihood),
     )
-    return Trained(statistics, model)
 
 
-def _within_bounds(one: Moments, noise: Floats) -> Moments:
-    """Moments that values within the public bounds can have, no variance far below its noise."""
-    lower, upper = one.feature.lower, one.feature.upper
-    counts = np.maximum(np.asarray(one.counts, float), 1.0)
-    whole = replace(one, counts=counts)
-    mean = np.clip(whole.mean, lower, upper)
-    most = np.maximum((upper - mean) * (mean - lower), (1e-3 * (upper - lower)) ** 2)
-    variance = soft(whole.variance, noise, 1.0)
-    variance = np.clip(variance, (1e-3 * (upper - lower)) ** 2, most)
-    return described(one.feature, counts, one.missing, mean, variance, one.variances)
-
-
-def exact(source: Source, settings: Settings) -> Trained:
+def exact(source: Source, settings: Settings) -> Statistics:
     """The limit of infinite epsilon: exact counts, means and variances."""
     check_bounded(source.schema)
     if source.unit != 1:
         raise PrivacyError("only method='histogram' takes sample_weight")
     found = source.count(moments="grid")
-    return Trained(found, estimate(found, "none", likelihood=settings.likelihood))
+    return replace(found, scoring=Scoring("none", likelihood=settings.likelihood))

@@ -12,35 +12,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Floats
 from discreet.central.source import Source
-from discreet.encoding import Cells
+from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
+from discreet.statistics import Scoring
 
-__all__ = ["Scoring", "choose", "right"]
+__all__ = ["choose", "right"]
 
 
 PLENTY = 1000
 """Rows times epsilon that are enough to tell candidates apart."""
 FEWEST = 10_000
 """Rows that are scored in any case, if there are so many."""
-
-
-class Scoring:
-    """log prior + beta * sum of log-ratios, over some of the features.
-
-    Parameters
-    ----------
-    log_prior : array of shape (classes,)
-    ratios : mapping of feature name to array of shape (classes, cells)
-    beta : float
-        Below one where features repeat each other.
-    """
-
-    def __init__(self, log_prior: Floats, ratios: dict[str, Floats], beta: float = 1.0) -> None:
-        self.log_prior, self.ratios, self.beta = log_prior, ratios, beta
 
 
 def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
@@ -59,7 +43,7 @@ def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
 
 def right(
     source: Source,
-    cells: dict[str, Cells],
+    ratios: LogRatios,
     candidates: Sequence[Scoring],
     people: float,
     epsilon: float,
@@ -71,15 +55,15 @@ def right(
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
     """
     share = Fraction(min(1.0, max(FEWEST, PLENTY / epsilon) / max(people, 1.0)))
+    log_prior = np.log(ratios.prior)
+    evidence = [ratios.evidence(one) for one in candidates]
+    cells = {name: table.cells for name, table in ratios.statistics.tables.items()}
     found = np.zeros(len(candidates), dtype=np.int64)
     for columns, codes in source.batches(share, random):
         index = {name: one.column(columns[name]) for name, one in cells.items()}
-        found += [_right(one, index, codes) for one in candidates]
+        for i, one in enumerate(evidence):
+            score = np.tile(log_prior, (len(codes), 1))
+            for name, ratio in one.items():
+                score += ratio.T[index[name]]
+            found[i] += np.count_nonzero(score.argmax(axis=1) == codes)
     return [int(number) for number in found]
-
-
-def _right(one: Scoring, index: dict[str, NDArray[np.int32]], truth: NDArray[np.int32]) -> int:
-    score = np.tile(one.log_prior, (len(truth), 1))
-    for name, ratio in one.ratios.items():
-        score += (one.beta * ratio.T)[index[name]]
-    return int(np.count_nonzero(score.argmax(axis=1) == truth))

@@ -1,4 +1,4 @@
-"""What every central method is given, and what every one gives back."""
+"""What every central method is given."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 from discreet.encoding import Bins
 from discreet.errors import SchemaError
-from discreet.model import NaiveBayesModel
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics
 
-__all__ = ["PUBLISHED", "Method", "Settings", "Trained", "check_bounded"]
+__all__ = ["PUBLISHED", "Method", "Settings", "check_bounded"]
 
 PUBLISHED = {
     "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
@@ -51,14 +49,6 @@ class Settings:
     selection: bool = True
     noise: Any = None
     assumptions: tuple[str, ...] = (PUBLIC,)
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """Released statistics, and the model made of them."""
-
-    statistics: Statistics
-    model: NaiveBayesModel
 
 
 def check_bounded(schema: Schema) -> None:

@@ -21,13 +21,13 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.central.budget import Budget
 from discreet.central.parametric import Parts, begin, described, finish, present
-from discreet.central.settings import Settings, Trained
+from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.schema import Numeric
-from discreet.statistics import Moments
+from discreet.statistics import Moments, Statistics
 
 __all__ = ["Spender", "smooth"]
 
@@ -71,7 +71,7 @@ class Spender:
         return self.law.calibrate(below, delta)
 
 
-def smooth(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
+def smooth(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release means and variances with noise scaled to their smooth sensitivity."""
     from discreet.central.smooth_sensitivity import smooth_mean, smooth_variance
 
@@ -105,7 +105,7 @@ def run(
     settings: Settings,
     random: Random,
     pair: Callable[[Floats, Grid, float, float, float], Pair],
-) -> Trained:
+) -> Statistics:
     """Release two numbers a class and numeric feature, each with a smooth bound beside it."""
     budget = spender.budget
     parts = begin(source, budget, settings, random, order=True)
@@ -121,7 +121,7 @@ def _released(
     spender: Spender,
     random: Random,
     pair: Callable[[Floats, Grid, float, float, float], Pair],
-) -> tuple[Moments, Floats]:
+) -> Moments:
     name, grid, cost = feature.name, Grid.of(feature), parts.costs[feature.name]
     category = feature.optional and parts.schema.missing == "category"
     number = spender.budget.noise(f"presence of {name}", cost / 3) if category else None
@@ -138,7 +138,7 @@ def _released(
         variance[c] = law.release(second[0], second[1] / alpha_variance, random, fine)
     # how much noise there is depends on the data and is not said: infinity stands for it
     spread = np.full((3, len(counts)), math.inf)
-    found = described(feature, counts, missing, mean, variance, spread)
     # what is public about the noise of a variance: S is at least about (R/2)^2 / n
     widest = (feature.upper - feature.lower) ** 2 / 4
-    return found, widest / (np.maximum(counts, 1.0) * alpha_variance)
+    noise = widest / (np.maximum(counts, 1.0) * alpha_variance)
+    return described(feature, counts, missing, mean, variance, spread, noise)

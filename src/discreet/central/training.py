@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import get_args
 
 from discreet.central.budget import Budget
-from discreet.central.settings import PUBLISHED, Method, Settings, Trained
+from discreet.central.settings import PUBLISHED, Method, Settings
 from discreet.central.source import Source
 from discreet.errors import PrivacyError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Schema
+from discreet.statistics import Statistics
 
 __all__ = ["promised", "train"]
 
@@ -53,8 +54,8 @@ def train(
     method: Method = "histogram",
     settings: Settings,
     random: Random,
-) -> Trained:
-    """Train under a promise of epsilon and delta.
+) -> Statistics:
+    """Release statistics under a promise of epsilon and delta; `estimate` makes the model.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def train(
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
         home = "histogram" if method == "histogram" else "parametric"
-        limit: Callable[[Source, Settings], Trained] = import_module(
+        limit: Callable[[Source, Settings], Statistics] = import_module(
             f"discreet.central.{home}"
         ).exact
         return limit(source, settings)
@@ -78,15 +79,13 @@ def train(
     if budget.concentrated and method not in SMOOTH and _laplace_is_less(budget, source):
         budget = Budget(epsilon)
     module, name = _HOME[method]
-    run: Callable[[Source, Budget, Settings, Random], Trained] = getattr(
+    run: Callable[[Source, Budget, Settings, Random], Statistics] = getattr(
         import_module(f"discreet.central.{module}"), name
     )
-    trained = run(source, budget, settings, random)
-    promise = trained.model.guarantee.under(
+    released = run(source, budget, settings, random)
+    promise = released.guarantee.under(
         schema=source.schema,
         simulated=random.simulated,
         published=PUBLISHED.get(method, ""),
     )
-    return Trained(
-        replace(trained.statistics, guarantee=promise), replace(trained.model, guarantee=promise)
-    )
+    return replace(released, guarantee=promise)

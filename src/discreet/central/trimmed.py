@@ -15,11 +15,12 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import Budget
-from discreet.central.settings import Settings, Trained
+from discreet.central.settings import Settings
 from discreet.central.smooth import Pair, Spender, run
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.randomness import Random
+from discreet.statistics import Statistics
 
 __all__ = ["trim_for", "trimmed"]
 
@@ -35,7 +36,7 @@ def trim_for(count: float, beta: float) -> int:
     return min(math.ceil(math.log(count) / beta), math.floor(count / 8))
 
 
-def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) -> Trained:
+def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release trimmed means of values and squares."""
     return run(source, Spender(settings.noise, budget), settings, random, _pair)
 

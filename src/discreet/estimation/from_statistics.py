@@ -6,26 +6,28 @@ paper      estimates below one become one (Yilmaz, Al-Rubaie, Chang: LDP Naive B
 norm-sub   a constant is subtracted from the positive cells so that they add up to the class total
 norm-cut   the smallest cells are dropped until the rest adds up to the class total
 bayes      empirical Bayes with the known noise (docs/maths.md): the default for noisy numbers
+log-ratios the curator's: averages of several shrunk log-ratios, some of them chosen privately
 ========== ========================================================================================
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats
 from discreet.errors import EstimationError
+from discreet.estimation.densities import gaussian_factors
+from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import shrunk, toned_down
 from discreet.estimation.smoothing import smoothed
-from discreet.model import CellFactor, Factor, GaussianFactor, NaiveBayesModel
-from discreet.statistics import Moments, Statistics, Table
+from discreet.model import CellFactor, Factor, NaiveBayesModel
+from discreet.statistics import Likelihood, Postprocess, Scoring, Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
-
-Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes"]
 
 LEAST_PRIOR = 1e-4
 GRID = 400
@@ -65,43 +67,86 @@ def estimate(
     statistics: Statistics,
     postprocess: Postprocess | None = None,
     *,
-    smoothing: float = 1.0,
-    likelihood: Literal["gaussian", "truncated"] = "gaussian",
-    variance_smoothing: float = 1e-9,
+    smoothing: float | None = None,
+    likelihood: Likelihood | None = None,
+    variance_smoothing: float | None = None,
     prior: Floats | None = None,
 ) -> NaiveBayesModel:
-    """Turn statistics into a model with valid probabilities.
+    """Turn statistics into a model with valid probabilities: the one way to do so.
 
     Parameters
     ----------
     statistics : Statistics
-    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes"}, optional
-        "none" for exact statistics and "bayes" for noisy ones if not given.
-    smoothing : float, default 1
-        Pseudo-count added to every cell; not used by "paper" and "bayes".
-    likelihood : {"gaussian", "truncated"}
+        Their ``scoring`` says how, where the other arguments are left out; so
+        ``estimate(nb.statistics_)`` is ``nb.model_`` for every estimator.
+    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
+        Where the statistics do not say either: "none" for exact ones and "bayes" for noisy ones.
+    smoothing : float, optional
+        Pseudo-count added to every cell; not used by "paper", "bayes" and "log-ratios".
+    likelihood : {"gaussian", "truncated"}, optional
         The density of numeric features that come as moments.
-    variance_smoothing : float, default 1e-9
+    variance_smoothing : float, optional
         Share of the largest variance that is added to all, as in scikit-learn.
     prior : array of shape (classes,), optional
         Class prior to use instead of the estimated one.
+
+    Returns
+    -------
+    NaiveBayesModel
+
+    Examples
+    --------
+    >>> from discreet import Categorical, Schema
+    >>> from discreet.tables.in_memory import count_arrays
+    >>> schema = Schema([Categorical("sky", ["clear", "grey"])], "rain", ["no", "yes"])
+    >>> counts = count_arrays(
+    ...     schema, {"sky": ["clear", "clear", "grey", "grey"]}, np.array([0, 0, 0, 1])
+    ... )
+    >>> np.exp(estimate(counts).log_prior).round(2).tolist()
+    [0.75, 0.25]
+    >>> np.exp(estimate(counts, smoothing=0.0).factors[0].log_probability[1, :2]).round(2).tolist()
+    [0.0, 1.0]
     """
-    if postprocess is None:
-        postprocess = "none" if statistics.exact else "bayes"
-    if postprocess not in get_args(Postprocess):
-        raise EstimationError(f"postprocess={postprocess!r}; write one of {get_args(Postprocess)}")
-    if not np.isfinite(smoothing) or smoothing < 0:
-        raise EstimationError(f"smoothing is {smoothing!r}; it must be a number of at least 0")
-    schema = statistics.schema
-    share = _prior(statistics, postprocess) if prior is None else np.asarray(prior, dtype=float)
-    factors: dict[str, Factor] = {}
-    factors.update(_cell_factors(statistics, postprocess, smoothing, share))
-    dense = {n: m for n, m in statistics.moments.items() if n not in factors}
-    factors.update(_gaussian_factors(dense, statistics, likelihood, variance_smoothing))
+    given = {
+        "postprocess": postprocess,
+        "smoothing": smoothing,
+        "likelihood": likelihood,
+        "variance_smoothing": variance_smoothing,
+        "prior": None if prior is None else tuple(np.asarray(prior, dtype=float).tolist()),
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    statistics = replace(statistics, scoring=replace(statistics.scoring, **changes))
+    scoring = statistics.scoring
+    share, factors = _tabled(statistics, scoring)
+    dense = {n: m for n, m in statistics.moments.items() if n not in statistics.tables}
+    factors.update(gaussian_factors(dense, statistics.schema, scoring))
+    used = statistics.schema.names if scoring.features is None else scoring.features
     with np.errstate(divide="ignore"):
-        log_prior = np.log(share)
-    ordered = [factors[name] for name in schema.names if name in factors]
-    return NaiveBayesModel(schema, log_prior, ordered, statistics.guarantee, statistics.projection)
+        log_prior = np.log(share if scoring.prior is None else np.array(scoring.prior))
+    return NaiveBayesModel(
+        statistics.schema,
+        log_prior,
+        [factors[n] for n in statistics.schema.names if n in factors and n in used],
+        statistics.guarantee,
+        statistics.projection,
+    )
+
+
+def _tabled(statistics: Statistics, scoring: Scoring) -> tuple[Floats, dict[str, Factor]]:
+    """Class shares, and the factors of the features that come as tables."""
+    how = scoring.postprocess or _deserved(statistics)
+    if how == "log-ratios":
+        ratios = LogRatios(statistics)
+        return ratios.prior, {**ratios.factors(scoring)}
+    share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
+    return share, _cell_factors(statistics, how, scoring.smoothing, share)
+
+
+def _deserved(statistics: Statistics) -> Postprocess:
+    if statistics.exact:
+        return "none"
+    # with one class there is no evidence to shrink
+    return "bayes" if len(statistics.totals) > 1 else "norm-sub"
 
 
 def _prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
@@ -183,67 +228,3 @@ def _conditional(
         counts = np.array([project(row, total) for row, total in zip(counts, whole, strict=True)])
     smoothed = np.maximum(counts, 0.0) + max(smoothing, LEAST_SMOOTHING)
     return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
-
-
-def _gaussian_factors(
-    moments: dict[str, Moments],
-    statistics: Statistics,
-    likelihood: str,
-    variance_smoothing: float,
-) -> dict[str, Factor]:
-    if likelihood not in ("gaussian", "truncated"):
-        raise EstimationError(f"likelihood={likelihood!r}; write 'gaussian' or 'truncated'")
-    extra = variance_smoothing * max([_pooled(one) for one in moments.values()], default=0.0)
-    factors: dict[str, Factor] = {}
-    for name, one in moments.items():
-        truncated = likelihood == "truncated"
-        if truncated and not one.feature.bounded:
-            raise EstimationError(f"{name} has no public bounds to truncate its density to")
-        mean, variance = one.mean, np.maximum(one.variance, 0.0) + extra
-        if np.any(one.variances):
-            mean, variance = _calmed(one)
-        missing = None
-        if statistics.schema.missing == "category":
-            present = np.maximum(np.asarray(one.counts, float), 0.0)
-            absent = np.maximum(np.asarray(one.missing, float), 0.0)
-            missing = (absent + 0.5) / (absent + present + 1.0)
-        factors[name] = GaussianFactor(
-            one.feature, mean, np.maximum(variance, 1e-18), truncated, missing
-        )
-    return factors
-
-
-def _calmed(moments: Moments) -> tuple[Floats, Floats]:
-    """Class means and variances drawn to those of all classes together, as their noise deserves.
-
-    A density is merciless to a variance that noise made tiny, so a class keeps at least a quarter
-    and at most four times the common variance.
-    """
-    feature, step = moments.feature, moments.step
-    counts = np.maximum(np.asarray(moments.counts, float), 1.0)
-    share = counts / counts.sum()
-    mean = np.clip(moments.mean, feature.lower, feature.upper)
-    # noise without a variance (Cauchy's) cannot be weighed: what it says is taken as it is
-    known = np.where(np.isfinite(moments.variances), moments.variances, 0.0)
-    noise = step**2 * known[1] / counts**2
-    centre = float(share @ mean)
-    between = max(float(share @ ((mean - centre) ** 2 - noise)), 0.0)
-    mean = centre + between / (between + noise + 1e-300) * (mean - centre)
-    span = feature.upper - feature.lower
-    common = float(np.clip(share @ moments.variance, (span / 30) ** 2, (span / 2) ** 2))
-    away = moments.variance - common
-    reach = mean - moments.origin
-    doubt = step**4 * known[2] / counts**2 + 4 * reach**2 * noise
-    keep = np.maximum(0.0, 1 - doubt / np.maximum(away**2, 1e-300))
-    return mean, np.clip(common + keep * away, common / 4, 4 * common)
-
-
-def _pooled(moments: Moments) -> float:
-    """Variance of the feature over all classes together."""
-    counts = np.maximum(np.asarray(moments.counts, float), 0.0)
-    if counts.sum() <= 0:
-        return 0.0
-    weight = counts / counts.sum()
-    mean = moments.mean
-    centre = weight @ mean
-    return float(weight @ (np.maximum(moments.variance, 0.0) + (mean - centre) ** 2))

@@ -1,7 +1,7 @@
 """Empirical Bayes for class-by-cell tables of categories whose noise variance is known.
 
 How strongly features depend on the class is learnt from all features together (a mixture over a
-grid of strengths, fitted by EM); each cell is then shrunk towards "no dependence" by as much as
+grid of strengths, mixture.py); each cell is then shrunk towards "no dependence" by as much as
 its noise deserves. With no evidence at all, the model predicts the majority class.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.estimation.mixture import mixture_weights, responsibilities
 
 __all__ = ["shrunk", "soft", "toned_down"]
 
@@ -44,7 +45,12 @@ def shrunk(
         How many people each table was estimated from; sampling noise is judged by it.
     """
     parts = {n: _Interaction(*table, prior, people[n]) for n, table in tables.items()}
-    weights = _strengths([part for part in parts.values() if part.cells > 1])
+    weights = mixture_weights(
+        np.array([part.log_evidence() for part in parts.values() if part.cells > 1]),
+        np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
+        prior_weight=PRIOR_WEIGHT,
+        steps=EM_STEPS,
+    )
     return {name: part.posterior(weights) for name, part in parts.items()}
 
 
@@ -118,11 +124,10 @@ class _Interaction:
         return np.asarray(cells.sum(axis=(1, 2)) * freedom)
 
     def posterior(self, weights: Floats) -> Floats:
-        evidence = self.log_evidence() + np.log(weights)
-        responsibility = np.exp(evidence - evidence.max())
-        responsibility /= responsibility.sum()
+        """P(cell | class), averaged over the strengths."""
+        chance = responsibilities(self.log_evidence(), weights)
         prior = STRENGTHS[:, None, None] ** 2 * self.scale
-        keep = np.tensordot(responsibility, prior / (prior + self.variance), axes=1)
+        keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
         ratio = keep * self.left / self.expected
         s = np.sqrt(keep * self.variance) / self.expected
         conditional = self.margin * soft(1 + ratio, s, np.minimum(1.0, s * s) / 4)
@@ -139,18 +144,3 @@ def _margin(observed: Floats, noise: Floats) -> Floats:
     margin = soft(uniform + keep * away, np.sqrt(keep * noise), 1.0)
     margin = np.maximum(margin, TINY)
     return np.asarray(margin / margin.sum())
-
-
-def _strengths(parts: list[_Interaction]) -> Floats:
-    """Mixture weights of the strengths over all features, by EM with a flat Dirichlet prior."""
-    weights = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
-    if not parts:
-        return weights
-    evidence = np.array([part.log_evidence() for part in parts])
-    for _ in range(EM_STEPS):
-        posterior = evidence + np.log(weights)
-        posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        counts = posterior.sum(axis=0) + PRIOR_WEIGHT / len(STRENGTHS)
-        weights = counts / counts.sum()
-    return weights

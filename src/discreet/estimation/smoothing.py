@@ -9,8 +9,8 @@ a smooth kernel as in Gaussian processes:
     departure    normal, zero over all classes; either rough (every bin its own) or smooth
 
 Its mode is found by Gauss-Newton for a grid of strengths, rough and smooth; how plausible each of
-them is is learnt from all features together (EM on Laplace's approximation of the evidence), and
-the probabilities are averaged. Probabilities stay positive by construction.
+them is is learnt from all features together (mixture.py, on Laplace's approximation of the
+evidence), and the probabilities are averaged. Probabilities stay positive by construction.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from functools import cache
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.estimation.mixture import mixture_weights, responsibilities
 
 __all__ = ["smoothed"]
 
@@ -159,12 +160,7 @@ def _plausible(evidence: Mapping[str, Floats]) -> dict[str, Floats]:
         for strength in STRENGTHS
         for _ in SHARED[: 1 if strength == 0 else None]
     ]
-    common = start = np.array(every) / sum(every)
+    start = np.array(every) / sum(every)
     logs = np.array(list(evidence.values()))
-    for _ in range(EM_STEPS):
-        posterior = logs + np.log(common)
-        posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        common = posterior.sum(axis=0) + PRIOR_WEIGHT * start
-        common /= common.sum()
-    return dict(zip(evidence, posterior, strict=True))
+    common = mixture_weights(logs, start, prior_weight=PRIOR_WEIGHT, steps=EM_STEPS)
+    return dict(zip(evidence, responsibilities(logs, common), strict=True))

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.arrays import Floats
 from discreet.encoding import class_codes
 from discreet.errors import SchemaError
+from discreet.estimation import estimate
 from discreet.estimators.columns import Kind, column_kinds, columns_by_position, schema_of
 from discreet.estimators.parameters import Rule
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
@@ -140,19 +141,23 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         schema: Schema,
         classes: NDArray[Any],
-        statistics: Statistics | None,
-        model: NaiveBayesModel,
+        found: Statistics | NaiveBayesModel,
     ) -> Self:
-        """Set what every fitted estimator has."""
+        """Set what every fitted estimator has: statistics and what `estimate` makes of them.
+
+        Where nobody may see statistics, the model comes alone.
+        """
         self.schema_ = schema
         self.classes_ = classes
-        self.statistics_ = statistics
-        self.model_ = model
-        self.guarantee_ = model.guarantee
-        self.class_prior_: Floats = np.exp(model.log_prior)
+        self.statistics_ = None
         self.class_count_: Floats | None = None
-        if statistics is not None:
-            self.class_count_ = np.asarray(statistics.totals, dtype=float)
+        if isinstance(found, Statistics):
+            self.statistics_ = found
+            self.class_count_ = np.asarray(found.totals, dtype=float)
+            found = estimate(found)
+        self.model_ = found
+        self.guarantee_ = found.guarantee
+        self.class_prior_: Floats = np.exp(found.log_prior)
         return self
 
     def _forget(self) -> None:

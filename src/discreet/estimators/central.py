@@ -31,7 +31,6 @@ from discreet.estimators.parameters import (
     positive,
 )
 from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite
-from discreet.model import NaiveBayesModel
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
@@ -256,18 +255,17 @@ class CentralNB(PrivateEstimator):
 
     def _fit_opened(self, source: TableSource) -> Self:
         given, earlier = self._begin()
-        statistics, model = self._released(source, given)
-        schema = source.schema
+        released, schema = self._released(source, given), source.schema
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
-        return self._end(schema, np.array(schema.classes), statistics, model, earlier)
+        return self._end(schema, np.array(schema.classes), released, earlier)
 
-    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
+    def _train(self, rows: Rows, given: Given) -> Statistics:
         largest = _largest_weight(rows.weights, given)
         source = Columns(rows.schema, dict(rows.columns), rows.codes, rows.weights, largest)
         return self._released(source, given)
 
-    def _released(self, source: Source, given: Given) -> tuple[Statistics, NaiveBayesModel]:
+    def _released(self, source: Source, given: Given) -> Statistics:
         from discreet.central.training import train
 
         check_bins(given, source.schema)
@@ -275,7 +273,7 @@ class CentralNB(PrivateEstimator):
         assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC,)
         if prior is not None:
             assumptions += ("the class prior was known without the data",)
-        trained = train(
+        released = train(
             source,
             epsilon=given["epsilon"],
             delta=given["delta"],
@@ -291,9 +289,9 @@ class CentralNB(PrivateEstimator):
             random=as_random(given["random_state"]),
         )
         if prior is None:
-            return trained.statistics, trained.model
-        with np.errstate(divide="ignore"):
-            return trained.statistics, replace(trained.model, log_prior=np.log(prior))
+            return released
+        scoring = replace(released.scoring, prior=tuple(prior.tolist()))
+        return replace(released, scoring=scoring)
 
     @property
     def _exact(self) -> bool:

@@ -188,7 +188,7 @@ class FederatedNB(PrivateEstimator):
             )
         return given
 
-    def _train(self, rows: Rows, given: Given) -> tuple[Statistics | None, NaiveBayesModel]:
+    def _train(self, rows: Rows, given: Given) -> Statistics | NaiveBayesModel:
         schema, columns, codes = rows.schema, rows.columns, rows.codes
         check_bins(given, schema)
         moments: list[str] = []
@@ -215,7 +215,7 @@ class FederatedNB(PrivateEstimator):
             )
         self.inconsistent_ = release.inconsistent
         release = release.promising(kept(release.model.guarantee, APART))
-        return release.statistics, release.model
+        return release.statistics or release.model
 
     @property
     def _exact(self) -> bool:

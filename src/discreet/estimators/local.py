@@ -35,11 +35,10 @@ from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.local.simulation import encoded, simulate
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
-from discreet.model import NaiveBayesModel
 from discreet.projection import Projection
 from discreet.randomness import as_random
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics
+from discreet.statistics import Scoring, Statistics
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["LocalNB"]
@@ -251,11 +250,10 @@ class LocalNB(PrivateEstimator):
                     f"that already; leave {name} out, or make the plan with it"
                 )
 
-    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
-        statistics = replace(self._statistics(rows, given), projection=self.projection_)
-        return statistics, estimate(
-            statistics, given["postprocess"], likelihood=given["likelihood"]
-        )
+    def _train(self, rows: Rows, given: Given) -> Statistics:
+        found = self._statistics(rows, given)
+        scoring = Scoring(given["postprocess"], likelihood=given["likelihood"])
+        return replace(found, projection=self.projection_, scoring=scoring)
 
     def _statistics(self, rows: Rows, given: Given) -> Statistics:
         schema, columns = rows.schema, rows.columns

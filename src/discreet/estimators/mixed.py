@@ -11,11 +11,10 @@ import numpy as np
 
 from discreet.encoding import Cells
 from discreet.errors import EstimationError
-from discreet.estimation import estimate
 from discreet.estimators.base import NaiveBayesEstimator, class_prior_of
 from discreet.estimators.parameters import COMMON, LIKELIHOOD, PRIOR, Rule, number
 from discreet.schema import Categorical, Feature, Schema, text_of
-from discreet.statistics import Statistics, Table
+from discreet.statistics import Scoring, Statistics, Table
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["MixedNB"]
@@ -182,16 +181,15 @@ class MixedNB(NaiveBayesEstimator):
             raise EstimationError(
                 "sample_weight is zero for every row; give at least one row a positive weight"
             )
-        model = estimate(
-            statistics,
+        scoring = Scoring(
             "none",
             smoothing=given["alpha"],
             likelihood=given["likelihood"],
             variance_smoothing=given["var_smoothing"],
-            prior=prior,
+            prior=None if prior is None else tuple(prior.tolist()),
         )
         own = rows.classes if known is None else self.classes_
-        return self._learnt(schema, own, statistics, model)
+        return self._learnt(schema, own, replace(statistics, scoring=scoring))
 
 
 def _grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:

@@ -55,8 +55,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
                 PrivacyWarning,
                 stacklevel=3,
             )
-        statistics, model = self._train(rows, given)
-        return self._end(rows.schema, rows.classes, statistics, model, earlier)
+        return self._end(rows.schema, rows.classes, self._train(rows, given), earlier)
 
     def _begin(self) -> tuple[Given, Guarantee | None]:
         """Check the parameters and forget the earlier fit, but for its promise."""
@@ -69,22 +68,21 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         self,
         schema: Schema,
         classes: NDArray[Any],
-        statistics: Statistics | None,
-        model: NaiveBayesModel,
+        found: Statistics | NaiveBayesModel,
         earlier: Guarantee | None,
     ) -> Self:
-        if earlier is not None and earlier.private and model.guarantee.private:
+        if earlier is not None and earlier.private and found.guarantee.private:
             warnings.warn(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
-                f"of both fits add up for them ({earlier.epsilon:g} + {model.guarantee.epsilon:g})",
+                f"of both fits add up for them ({earlier.epsilon:g} + {found.guarantee.epsilon:g})",
                 PrivacyWarning,
                 stacklevel=4,
             )
-        return self._learnt(schema, classes, statistics, model)
+        return self._learnt(schema, classes, found)
 
     @abstractmethod
-    def _train(self, rows: Rows, given: Given) -> tuple[Statistics | None, NaiveBayesModel]:
-        """How this trust model obtains its statistics, and the model made of them."""
+    def _train(self, rows: Rows, given: Given) -> Statistics | NaiveBayesModel:
+        """How this trust model obtains its statistics; only a model where nobody sees them."""
 
     @property
     @abstractmethod

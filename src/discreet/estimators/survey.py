@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 
 from discreet.encoding import is_missing
 from discreet.errors import PrivacyError, SchemaError
-from discreet.estimation import Postprocess, estimate
+from discreet.estimation import Postprocess
 from discreet.estimators.base import Given, Rows
 from discreet.estimators.columns import Kind
 from discreet.estimators.parameters import BINS, COMMON, POSTPROCESS, RANDOM, Rule, one_of
 from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.mechanisms.laws import rational
-from discreet.model import NaiveBayesModel
 from discreet.randomness import as_random
 from discreet.schema import Schema
-from discreet.statistics import Statistics
+from discreet.statistics import Scoring, Statistics
 from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
@@ -193,9 +192,8 @@ class SurveyNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def _train(self, rows: Rows, given: Given) -> tuple[Statistics, NaiveBayesModel]:
-        statistics = self._statistics(rows, given)
-        return statistics, estimate(statistics, given["postprocess"])
+    def _train(self, rows: Rows, given: Given) -> Statistics:
+        return replace(self._statistics(rows, given), scoring=Scoring(given["postprocess"]))
 
     def _statistics(self, rows: Rows, given: Given) -> Statistics:
         schema = rows.schema

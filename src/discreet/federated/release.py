@@ -44,14 +44,12 @@ class Release:
     @classmethod
     def of(cls, manifest: Manifest, vector: Integers) -> Release:
         """Turn the noised totals of a round into a model."""
-        from discreet.estimation import Postprocess, estimate
+        from discreet.estimation import estimate
 
         variances = {block: noise.variance for block, noise in manifest.noises.items()}
         found = manifest.layout.statistics(vector, variances)
         statistics = replace(found, guarantee=manifest.guarantee)
-        # with one class there is no evidence to shrink
-        how: Postprocess | None = "norm-sub" if len(found.totals) < 2 and not found.exact else None
-        return cls(estimate(statistics, how), inconsistent(manifest, vector), statistics)
+        return cls(estimate(statistics), inconsistent(manifest, vector), statistics)
 
     def promising(self, promise: Guarantee) -> Release:
         """The same under another promise: for simulations, which say what they are."""

@@ -1,7 +1,6 @@
-"""From noisy class-by-cell counts to evidence: log r, r = P(cell | class) / P(cell).
+"""Log-ratios of one feature: log r with r = P(cell | class) / P(cell), from noisy counts.
 
-All of it is post-processing of released numbers; it costs nothing and may be as clever as it
-likes. Every estimate is shrunk towards r = 1 ("this cell says nothing about the class") by what
+Every estimate is shrunk towards r = 1 ("this cell says nothing about the class") by what
 the known noise deserves.
 
 ======== ===========================================================================================
@@ -10,16 +9,21 @@ tree     the same, split by split down a binary tree over the bins of a numeric 
 normal   a normal density fitted to the tree
 bayes    empirical Bayes: how much cells say about classes is learnt from all features together
 ======== ===========================================================================================
+
+Beside shrinkage.py this is another law, not a copy: here all cells have the same noise, and a
+strength is the variance of r - 1 in units of (1 - p) / p, truncated to r >= 0; there every cell has
+its own noise, rows are made to add up, and positivity is soft. They share the mixture (mixture.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.estimation.mixture import mixture_weights, responsibilities
 
 __all__ = ["Noisy", "bayes", "margin", "normal", "simple", "tree"]
 
@@ -138,7 +142,12 @@ def _log_sum(x: Floats) -> Floats:
 def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     """Empirical Bayes log-ratios of several features, whose strengths share one distribution."""
     parts = {name: _Interaction(one, prior) for name, one in features.items()}
-    weights = _mixture([part.log_evidence() for part in parts.values()])
+    weights = mixture_weights(
+        np.array([part.log_evidence() for part in parts.values()]),
+        np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
+        prior_weight=1.0,
+        steps=EM_STEPS,
+    )
     return {name: part.posterior(weights) for name, part in parts.items()}
 
 
@@ -168,9 +177,7 @@ class _Interaction:
 
     def posterior(self, weights: Floats) -> Floats:
         """Log-ratios at the posterior mean, made positive and normalised: sum of P r is 1."""
-        chance = self.log_evidence() + np.log(weights)
-        chance = np.exp(chance - chance.max())
-        chance /= chance.sum()
+        chance = responsibilities(self.log_evidence(), weights)
         prior = STRENGTHS[:, None, None] * self.scale
         keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
         away = keep * self.left / self.expected
@@ -189,18 +196,3 @@ def _truncated_mean(mean: Floats, deviation: Floats) -> Floats:
     # phi(z) / (1 - Phi(z)) = sqrt(2/pi) / erfcx(z / sqrt 2)
     hazard = np.sqrt(2 / np.pi) / np.maximum(erfcx(np.clip(z, -25.0, 1e6) / np.sqrt(2)), 1e-300)
     return np.asarray(np.maximum(mean + d * hazard, 0.0))
-
-
-def _mixture(evidence: Sequence[Floats]) -> Floats:
-    """Weights of the strengths over all features, by EM with a flat Dirichlet prior."""
-    weights = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
-    if not evidence:
-        return weights
-    stacked = np.array(evidence)
-    for _ in range(EM_STEPS):
-        posterior = stacked + np.log(weights)
-        posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        counts = posterior.sum(axis=0) + 1 / len(STRENGTHS)
-        weights = counts / counts.sum()
-    return weights

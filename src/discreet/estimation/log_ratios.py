@@ -1,0 +1,158 @@
+"""Scoring by log-ratios: log prior + beta times the sum over features of log r, r = P(v|c) / P(v).
+
+For tables whose cells all carry the same known noise, as a curator releases them. Each feature's
+log-ratios are estimated in several ways (shrunk_ratios.py) and averaged; which average, which
+features and which beta serve best may be chosen privately among :meth:`LogRatios.candidates`. The
+choice travels in the statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import get_args
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.estimation import shrunk_ratios as shrunk
+from discreet.model import CellFactor
+from discreet.schema import Numeric
+from discreet.statistics import (
+    RatiosOfBins,
+    RatiosOfCategories,
+    Scoring,
+    Statistics,
+    Table,
+)
+
+__all__ = ["LogRatios"]
+
+TOPS = (1, 2, 4, 8, 16, 32)
+"""Sizes of the sets of best features that are candidates beside all features."""
+
+
+class LogRatios:
+    """Log-ratios of all features in every way that is a candidate.
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Tables, class totals and their variances.
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.statistics = statistics
+        self.prior = _prior(statistics)
+        category = statistics.schema.missing == "category"
+        numeric, categorical, self._absent = {}, {}, {}
+        for name, table in statistics.tables.items():
+            end = table.cells.size if table.cells.missing is None else table.cells.missing
+            deviation = math.sqrt(table.variances.max())
+            if isinstance(table.cells.feature, Numeric):
+                edges = np.asarray(table.cells.edges)
+                numeric[name] = shrunk.Noisy(table.counts[:, :end], deviation, edges)
+                if end < table.cells.size and category:
+                    self._absent[name] = _absence(table, deviation)
+            else:
+                end = table.cells.size if category else end
+                categorical[name] = shrunk.Noisy(table.counts[:, :end], deviation)
+        self._margins = {n: shrunk.margin(one) for n, one in (numeric | categorical).items()}
+        self._of_bins = _bins(numeric, self.prior)
+        learnt = shrunk.bayes(categorical, self.prior)
+        average = {n: (shrunk.simple(one) + learnt[n]) / 2 for n, one in categorical.items()}
+        self._of_categories = {"average": average, "learnt": learnt}
+
+    def candidates(self) -> list[Scoring]:
+        """The default, its variants with all features, and the best few features alone."""
+        default = self.statistics.scoring
+        bins = get_args(RatiosOfBins)[: 2 if self._of_bins["average"] else 1]
+        kinds = get_args(RatiosOfCategories)[: 2 if self._of_categories["average"] else 1]
+        found = [
+            replace(default, bins=way, categories=kind, beta=beta)
+            for way, kind, beta in product(bins, kinds, (1.0, 0.5))
+        ]
+        whole = self._of_bins["average"] | self._of_categories["average"]
+        order = sorted(whole, key=lambda name: -self._information(name, whole[name]))
+        for size in TOPS:
+            if size < len(order):
+                found.append(replace(default, features=tuple(order[:size])))
+        return found
+
+    def _information(self, name: str, ratio: Floats) -> float:
+        """Mutual information of class and feature, as far as the shrunk ratios show it."""
+        joint = self.prior[:, None] * np.exp(ratio) * self._margins[name]
+        return float((joint * ratio).sum())
+
+    def evidence(self, scoring: Scoring) -> dict[str, Floats]:
+        """Beta log r of the features that a scoring uses, each of shape (classes, cells)."""
+        every = self._of_bins[scoring.bins] | self._of_categories[scoring.categories]
+        found = {}
+        for name in every if scoring.features is None else scoring.features:
+            ratio = every[name]
+            whole = np.zeros(self.statistics.tables[name].counts.shape)
+            whole[:, : ratio.shape[1]] = ratio
+            if name in self._absent:
+                present, missing = self._absent[name]
+                whole[:, :-1] += present
+                whole[:, -1:] = missing
+            found[name] = scoring.beta * whole
+        return found
+
+    def factors(self, scoring: Scoring) -> dict[str, CellFactor]:
+        """Factors beta log r + log P(cell): log P(cell | class) where beta is one."""
+        found = {}
+        for name, evidence in self.evidence(scoring).items():
+            margin = np.ones(evidence.shape[1])
+            margin[: len(self._margins[name])] = self._margins[name]
+            score = evidence + np.log(margin)
+            cells = self.statistics.tables[name].cells
+            found[name] = CellFactor(cells, score - max(0.0, float(score.max())))
+        return found
+
+
+def _prior(statistics: Statistics) -> Floats:
+    """Class shares, shrunk towards equal ones by twice what James and Stein do with their noise."""
+    totals = np.asarray(statistics.totals, dtype=float)
+    people = max(float(totals.sum()), 1.0)
+    even = people / len(totals)
+    away = totals - even
+    noise = (len(totals) - 1) * float(statistics.variances.max())
+    keep = max(0.0, 1 - 2 * noise / max(float(away @ away), 1e-9))
+    kept = np.maximum(even + keep * away, 1.0)
+    return np.asarray(kept / kept.sum())
+
+
+def _bins(numeric: Mapping[str, shrunk.Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:
+    """Ratios of numeric features: the mean of three estimates, and that with a normal density."""
+    learnt, trees = shrunk.bayes(numeric, prior), _trees(numeric)
+    average, fitted = {}, {}
+    for name, one in numeric.items():
+        by_class, pooled = trees[name]
+        steps = np.log(by_class / pooled)
+        average[name] = (shrunk.simple(one) + steps + learnt[name]) / 3
+        dense = (steps + shrunk.normal(by_class, pooled, one)) / 2
+        fitted[name] = (average[name] + dense) / 2
+    return {"average": average, "fitted": fitted}
+
+
+def _trees(features: Mapping[str, shrunk.Noisy]) -> dict[str, tuple[Floats, Floats]]:
+    """The tree of every feature; those with equally many bins are done together."""
+    groups: dict[int, list[str]] = {}
+    for name, one in features.items():
+        groups.setdefault(one.counts.shape[1], []).append(name)
+    found = {}
+    for names in groups.values():
+        counts = np.array([features[name].counts for name in names])
+        by_class, pooled = shrunk.tree(counts, np.array([features[n].deviation for n in names]))
+        found.update({name: (by_class[i], pooled[i]) for i, name in enumerate(names)})
+    return found
+
+
+def _absence(table: Table, deviation: float) -> tuple[Floats, Floats]:
+    """Log-ratios of a numeric value's being present and missing, each of shape (classes, 1)."""
+    pair = np.stack([table.counts[:, :-1].sum(axis=1), table.counts[:, -1]], axis=1)
+    ratio = shrunk.simple(shrunk.Noisy(pair, deviation * math.sqrt(table.cells.size - 1)))
+    return ratio[:, :1], ratio[:, 1:]
