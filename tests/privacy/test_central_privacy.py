@@ -238,10 +238,10 @@ def test_twin_sum_with_the_wrong_sensitivity_far_from_zero(monkeypatch):
 
 def test_twin_exact_number_of_records(monkeypatch):
     """diffprivlib: noisy class counts that add up to the exact n."""
-    true = histogram_module._totals
+    true = histogram_module.precision_weighted
 
-    def exact_n(counts, variance, released):
-        totals, spread = true(counts, variance, released)
+    def exact_n(estimates, variances):
+        totals, spread = true(estimates, variances)
         return totals * (histogram_module.number / totals.sum()), spread
 
     real = histogram_module.histogram
@@ -250,7 +250,7 @@ def test_twin_exact_number_of_records(monkeypatch):
         monkeypatch.setattr(histogram_module, "number", 1 + source.totals().sum(), raising=False)
         return real(source, *rest)
 
-    monkeypatch.setattr(histogram_module, "_totals", exact_n)
+    monkeypatch.setattr(histogram_module, "precision_weighted", exact_n)
     monkeypatch.setattr(histogram_module, "histogram", leaking)
     with pytest.raises(AssertionError, match="something other"):
         worst(monkeypatch, "histogram", tables(0))
