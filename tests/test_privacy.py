@@ -1,5 +1,7 @@
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -111,8 +113,31 @@ def test_it_speaks_plainly():
     assert "adding or removing one person's whole record" in text
     assert "a factor of 1.65" in text
     assert "Assumes: the curator is honest." in text
-    assert "Replacing a record instead costs an epsilon of 1 and a delta of 2.6e-06." in text
+    assert "Replacing a record instead costs an epsilon of 1 and a delta of 2.7e-06." in text
     assert "No privacy" in str(Guarantee.nothing())
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
+def test_printed_costs_are_never_below_what_they_are(digits):
+    from discreet.privacy import rounded_up
+
+    assert rounded_up(6.9324, 3) == "6.94"  # the twin: f"{6.9324:.3g}" is 6.93
+    for number in (6.9324, 0.1, 1 / 3, 1.0000001, 123456.7, 3e-9, 2.5, 41.99999, 10.0):
+        shown = float(rounded_up(number, digits))
+        assert number * (1 - 1e-12) <= shown <= number * (1 + 10.0 ** (1 - digits))
+    for plain in ("1", "0.5", "1e-06", "100"):  # what can be shown is shown as it is
+        assert rounded_up(float(plain), digits) == plain
+
+
+def test_no_epsilon_is_printed_with_a_format_that_rounds_down():
+    """Sums that fall short by half a digit understate a promise: rounded_up is the one way."""
+    import discreet
+
+    rounding = re.compile(r"\{[^{}]*epsilon[^{}]*:[.,0-9]*[efg]\}")
+    for file in Path(discreet.__file__).parent.rglob("*.py"):
+        for line in file.read_text().splitlines():
+            found = rounding.search(line)
+            assert found is None or "LEAST" in found[0] or "SMALLEST" in found[0], (file, line)
 
 
 def test_round_trip_inside_documents():

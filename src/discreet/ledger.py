@@ -1,16 +1,23 @@
-"""What has been spent on one table: a file beside the data that no training can overdraw.
+"""What has been spent on a group of people: a file that no training or collection can overdraw.
 
-A training is charged before any noise is drawn. A charge is on the disk, whole, before
-:meth:`Ledger.charge` returns, and is never taken back: a training that fails or is killed
-afterwards has been paid for, because nobody can know what it had already shown. Processes take
-turns through a lock on a file beside the ledger.
+Every trust model charges its promise here before any noise is drawn or anyone is asked. A charge
+is on the disk, whole, before :meth:`Ledger.charge` returns, and is never taken back: a training
+that fails or is killed afterwards has been paid for, because nobody can know what it had already
+shown. Processes take turns through a lock on a file beside the ledger.
 
-Amounts are the decimal numbers that people write: ten times 0.1 is 1.
+A promise that is void (an inferred schema, a seed, a published but unsound method) has no price,
+so a ledger refuses it. Whoever insists can have it recorded; the ledger is then broken for good,
+and says so each time it is read: its total no longer bounds what was shown.
+
+Amounts are the decimal numbers that people write: ten times 0.1 is 1. No password is kept: of a
+database address only the server and the database are.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,21 +25,24 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, read_text, write_atomic
+from discreet.documents import Body, dump, load, private_folder, read_text, write_atomic
 from discreet.errors import FormatError, PrivacyError
+from discreet.privacy import Guarantee, rounded_up
 
-__all__ = ["Entry", "Ledger", "Spending"]
+__all__ = ["Entry", "Ledger", "Spending", "without_credentials"]
 
-VERSION = 1
+KIND, VERSION = "ledger", 1
 
 
 class Entry(Body):
-    """One training that was paid for."""
+    """One training, round or collection that was paid for."""
 
     when: str
     what: str
+    who: str = ""
     epsilon: float
     delta: float = 0.0
+    void: list[str] = []
 
 
 class _LedgerBody(Body):
@@ -43,7 +53,14 @@ class _LedgerBody(Body):
 
 @dataclass(frozen=True)
 class Spending:
-    """The state of a ledger: totals, and what was spent."""
+    """The state of a ledger: totals, and what was spent.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What may be spent in total.
+    entries : tuple of Entry
+    """
 
     epsilon: float
     delta: float
@@ -51,15 +68,22 @@ class Spending:
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
-        """Epsilon and delta that may still be spent."""
+        """Epsilon and delta that may still be spent; nothing after an infinite epsilon."""
+        if any(math.isinf(entry.epsilon) for entry in self.entries):
+            return Fraction(0), Fraction(0)
         return (
             _decimal(self.epsilon) - sum((_decimal(e.epsilon) for e in self.entries), Fraction(0)),
             _decimal(self.delta) - sum((_decimal(e.delta) for e in self.entries), Fraction(0)),
         )
 
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Why the total no longer bounds what was shown; empty for a ledger that holds."""
+        return tuple(dict.fromkeys(reason for entry in self.entries for reason in entry.void))
+
 
 class Ledger:
-    """A budget file.
+    """A budget file, readable by its owner alone.
 
     Parameters
     ----------
@@ -70,8 +94,8 @@ class Ledger:
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger.create(folder.name + "/budget.json", epsilon=1.0)
-    >>> float(ledger.charge("first training", 0.75).left[0])
+    >>> ledger = Ledger.create(folder.name + "/ledger.json", epsilon=1.0)
+    >>> float(ledger.charge(Guarantee(0.75), "first training", who="clinic.csv").left[0])
     0.25
     """
 
@@ -80,16 +104,26 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, epsilon: float, delta: float = 0.0) -> Ledger:
-        """Make a ledger with a total; one that exists must state the same total."""
+        """Make a ledger with a total; one that exists must state the same total.
+
+        Parameters
+        ----------
+        path : path
+            Missing folders are made, for their owner alone.
+        epsilon, delta : float
+            What may be spent in total.
+        """
         ledger = cls(path)
-        _check(epsilon, delta)
+        if fault := _fault(epsilon, delta):
+            raise PrivacyError(f"the total of a ledger: {fault}")
+        private_folder(ledger.path.parent)
         with ledger._locked():
             if ledger.path.exists():
                 found = ledger.read()
                 if (found.epsilon, found.delta) != (epsilon, delta):
                     raise PrivacyError(
-                        f"{path}: states a total of epsilon {found.epsilon:g} and delta "
-                        f"{found.delta:g}, not {epsilon:g} and {delta:g}; a total is not changed "
+                        f"{path}: states a total of epsilon {found.epsilon!r} and delta "
+                        f"{found.delta!r}, not {epsilon!r} and {delta!r}; a total is not changed "
                         "after the fact"
                     )
             else:
@@ -103,30 +137,64 @@ class Ledger:
                 f"{self.path}: there is no such ledger; state a total first, with "
                 "--budget-total or Ledger.create"
             )
-        body = load(read_text(self.path), "budget", VERSION, _LedgerBody)
-        return Spending(body.epsilon, body.delta, tuple(body.entries))
+        body = load(read_text(self.path), KIND, VERSION, _LedgerBody)
+        found = Spending(body.epsilon, body.delta, tuple(body.entries))
+        faults = [_fault(body.epsilon, body.delta)]
+        faults += [_fault(e.epsilon, e.delta, endless=bool(e.void)) for e in body.entries]
+        if not any(faults) and min(found.left) < 0:
+            faults.append("more was spent than the total")
+        for fault in filter(None, faults):
+            raise FormatError(f"{self.path}: this ledger was tampered with: {fault}")
+        return found
 
-    def charge(self, what: str, epsilon: float, delta: float = 0.0) -> Spending:
-        """Pay for a training, or refuse it; gives the state afterwards.
+    def charge(
+        self, promise: Guarantee, what: str, *, who: str = "", void: bool = False
+    ) -> Spending:
+        """Pay for a promise, or refuse it; gives the state afterwards.
 
         Parameters
         ----------
+        promise : Guarantee
+            What is about to be promised. Its epsilon and delta are charged.
         what : str
-            What the training is, for whoever reads the ledger.
-        epsilon, delta : float
+            What it is for, for whoever reads the ledger.
+        who : str, optional
+            Whose data: a file, a table, a collection. Credentials in an address are left out.
+        void : bool, default False
+            Record even a promise that is not kept, and mark the ledger as broken.
+
+        Raises
+        ------
+        PrivacyError
+            If the promise is void, or costs more than is left.
         """
-        _check(epsilon, delta)
+        if promise.broken and not void:
+            raise PrivacyError(
+                f"{self.path.name}: a promise that is not kept has no price "
+                f"({'; '.join(promise.broken)}); nothing was paid or drawn. Mend that, or record "
+                "it as void (discreet train --void, or void=True), which breaks the ledger"
+            )
+        if fault := _fault(promise.epsilon, promise.delta, endless=void):
+            raise PrivacyError(f"{self.path.name}: {fault}")
         with self._locked():
             before = self.read()
             left = before.left
-            if _decimal(epsilon) > left[0] or _decimal(delta) > left[1]:
+            enough = left[0] > 0 if math.isinf(promise.epsilon) else _within(promise, left)
+            if not enough:
+                asked = f"epsilon {rounded_up(promise.epsilon)} and delta {promise.delta:g}"
+                total = f"{rounded_up(before.epsilon)} and {before.delta:g}"
                 raise PrivacyError(
-                    f"{self.path.name}: epsilon {epsilon:g} and delta {delta:g} were asked, "
-                    f"{float(left[0]):g} and {float(left[1]):g} of {before.epsilon:g} and "
-                    f"{before.delta:g} are left; nothing was trained"
+                    f"{self.path.name}: {asked} were asked for, {float(left[0]):g} and "
+                    f"{float(left[1]):g} of {total} are left; nothing was paid or drawn"
                 )
-            when = datetime.now(UTC).isoformat(timespec="seconds")
-            entry = Entry(when=when, what=what, epsilon=epsilon, delta=delta)
+            entry = Entry(
+                when=datetime.now(UTC).isoformat(timespec="seconds"),
+                what=what,
+                who=without_credentials(who),
+                epsilon=promise.epsilon,
+                delta=promise.delta,
+                void=list(promise.broken),
+            )
             after = Spending(before.epsilon, before.delta, (*before.entries, entry))
             self._write(after)
             return after
@@ -138,12 +206,14 @@ class Ledger:
         except ImportError:  # pragma: no cover - Windows
             raise PrivacyError("a ledger needs a system with file locks (fcntl)") from None
         try:
-            lock = open(f"{self.path}.lock", "a")  # noqa: SIM115 - closed below
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise FormatError(f"{self.path}.lock: cannot be opened: {error.strerror}") from None
-        with lock:
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed, also by a kill
             yield
+        finally:
+            os.close(lock)
 
     def _write(self, spending: Spending) -> None:
         body = {
@@ -151,15 +221,38 @@ class Ledger:
             "delta": spending.delta,
             "entries": [entry.model_dump() for entry in spending.entries],
         }
-        write_atomic(self.path, dump("budget", VERSION, body), private=True)
+        write_atomic(self.path, dump(KIND, VERSION, body), private=True)
+
+
+def without_credentials(source: str) -> str:
+    """The name of a data source without user, password and parameters.
+
+    Examples
+    --------
+    >>> without_credentials("postgres://ann:p@ss/word@host:5432/db?password=x#people")
+    'postgres://host:5432/db'
+    >>> without_credentials("data/people.csv")
+    'data/people.csv'
+    """
+    scheme, found, rest = source.partition("://")
+    if not found:
+        return re.sub(r"(?i)\b(password|token|secret)\s*=\s*\S+", r"\1=…", source)
+    place = rest.rpartition("@")[2]  # a password may hold any other sign
+    return f"{scheme}://{re.split('[?#;]', place)[0]}"
+
+
+def _within(promise: Guarantee, left: tuple[Fraction, Fraction]) -> bool:
+    return _decimal(promise.epsilon) <= left[0] and _decimal(promise.delta) <= left[1]
 
 
 def _decimal(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def _check(epsilon: float, delta: float) -> None:
-    if not 0 < epsilon < math.inf:
-        raise PrivacyError(f"epsilon is {epsilon!r}; a ledger holds positive, finite numbers")
+def _fault(epsilon: float, delta: float, *, endless: bool = False) -> str:
+    """What is wrong with an amount, if anything."""
+    if not (0 < epsilon < math.inf or (endless and epsilon == math.inf)):
+        return f"epsilon is {epsilon!r}; a ledger holds positive, finite numbers"
     if not 0 <= delta < 1:
-        raise PrivacyError(f"delta is {delta!r}; it must lie in [0, 1)")
+        return f"delta is {delta!r}; it must lie in [0, 1)"
+    return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import Body
@@ -16,11 +17,20 @@ from discreet.errors import PrivacyError
 if TYPE_CHECKING:
     from discreet.schema import Schema
 
-__all__ = ["Charge", "Guarantee", "amplified", "epsilon_of_channel", "epsilon_of_rho"]
+__all__ = [
+    "Charge",
+    "Guarantee",
+    "amplified",
+    "epsilon_of_channel",
+    "epsilon_of_rho",
+    "odds_factor",
+    "rounded_up",
+]
 
 Neighbours = Literal["add-remove", "replace"]
 Trust = Literal["none", "central", "local", "survey", "federated"]
 
+SEEDED = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
 INFERRED = "bounds, categories and classes were taken from the data and are not protected"
 
 _RELATION = {
@@ -109,7 +119,17 @@ class Guarantee:
     @property
     def private(self) -> bool:
         """Whether anything at all is promised."""
-        return math.isfinite(self.epsilon) and not self.simulated and not self.void
+        return not self.broken
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Why nothing is promised; empty for a promise that holds."""
+        found = [*self.void]
+        if self.simulated:
+            found.append(SEEDED)
+        if math.isinf(self.epsilon) and not found:
+            found.append("epsilon is infinite: there is no noise")
+        return tuple(found)
 
     def under(
         self, *, schema: Schema | None = None, simulated: bool = False, published: str = ""
@@ -271,15 +291,16 @@ class Guarantee:
         else:
             change = _RELATION[self.neighbours].format(unit=self.unit)
             lines = [
-                f"epsilon = {self.epsilon:g}"
-                + (f", delta = {self.delta:g}" if self.delta else "")
+                f"epsilon = {rounded_up(self.epsilon)}"
+                + (f", delta = {rounded_up(self.delta)}" if self.delta else "")
                 + f" per person in total ({self.neighbours}, {self.trust}):",
                 f"  {change} changes the probability of any outcome by at most a factor of "
-                f"{_factor(self.epsilon)}" + (f" and {self.delta:g} more." if self.delta else "."),
+                f"{odds_factor(self.epsilon)}"
+                + (f" and {rounded_up(self.delta)} more." if self.delta else "."),
                 f"  Protected against {self.against}.",
             ]
             if self.rho is not None:
-                lines.append(f"  Holds as {self.rho:g}-zCDP (concentrated).")
+                lines.append(f"  Holds as {rounded_up(self.rho)}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
                 lines.append(f"  Replacing a record instead costs {self._replace_cost()}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
@@ -293,8 +314,8 @@ class Guarantee:
             twice = self.as_replace()
         except PrivacyError:
             return "more than this delta allows to state"
-        delta = f" and a delta of {twice.delta:.2g}" if twice.delta else ""
-        return f"an epsilon of {twice.epsilon:g}{delta}"
+        delta = f" and a delta of {rounded_up(twice.delta, 2)}" if twice.delta else ""
+        return f"an epsilon of {rounded_up(twice.epsilon)}{delta}"
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -417,8 +438,31 @@ def _log(number: Any) -> float:
     return math.log(number)
 
 
-def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"exp({epsilon:g})"
+def odds_factor(epsilon: float) -> str:
+    """By how much odds can change at most, exp(epsilon), for people."""
+    return rounded_up(math.exp(epsilon), 3) if epsilon < 50 else f"exp({rounded_up(epsilon)})"
+
+
+def rounded_up(number: float, digits: int = 6) -> str:
+    """A cost as people read it, never below what it is.
+
+    Parameters
+    ----------
+    number : float
+        An epsilon, a delta or what follows from them. What adding floats up leaves in the 13th
+        digit counts as nothing.
+    digits : int, default 6
+        How many of them are shown at most.
+
+    Examples
+    --------
+    >>> rounded_up(6.9324, 3), rounded_up(0.1 + 0.2), rounded_up(1e-6), rounded_up(math.inf)
+    ('6.94', '0.3', '1e-06', 'inf')
+    """
+    if not math.isfinite(number) or number == 0:
+        return f"{number:g}"
+    near = Context(prec=12).create_decimal(repr(float(number)))
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(near)):.12g}"
 
 
 def _least(one: Guarantee, other: Guarantee) -> Trust:

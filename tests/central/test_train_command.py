@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema
 from discreet.cli import main
+from discreet.ledger import Ledger
+from discreet.randomness import CryptoRandom
 
 SCHEMA = Schema(
     [Numeric("age", 18, 90, integer=True), Categorical("job", ["a", "b", "c"])],
@@ -105,9 +107,56 @@ def test_refused_with_a_sentence(folder, words, said):
     assert said in result.output
 
 
-def test_no_ledger_accounts_for_what_keeps_no_promise(folder):
+@pytest.mark.parametrize("what", ["published", "infinite", "inferred"])
+def test_a_ledger_refuses_what_keeps_no_promise_unless_it_may_be_broken(folder, what):
     ledger = ["--budget-file", str(folder / "budget.json"), "--budget-total", "9"]
-    for words, epsilon in ((["--method", "global-published"], "1"), ([], "inf")):
-        result = run(folder, *ledger, *words, epsilon=epsilon)
-        assert result.exit_code == 2
-    assert "No privacy" in run(folder, epsilon="inf").output
+    words = ["--method", "global-published"] if what == "published" else []
+    epsilon = "inf" if what == "infinite" else "1"
+    if what == "inferred":
+        public = Schema(SCHEMA.features, SCHEMA.target, SCHEMA.classes, inferred=True)
+        (folder / "schema.json").write_text(public.to_json())
+    result = run(folder, *ledger, *words, epsilon=epsilon)
+    assert result.exit_code == 2
+    assert "not kept has no price" in result.output
+    assert not (folder / "model.json").exists()
+    assert Ledger(folder / "budget.json").read().entries == ()
+    result = run(folder, *ledger, *words, "--void", epsilon=epsilon)
+    assert result.exit_code == 0, result.output
+    assert "BROKEN" in result.output
+    assert Ledger(folder / "budget.json").read().broken
+    assert not NaiveBayesModel.read(folder / "model.json").guarantee.private
+    told = json.loads(run(folder, "--json", epsilon="inf").stdout)
+    assert "budget" not in told
+
+
+def test_a_training_is_paid_before_the_first_noise_is_drawn(folder, monkeypatch):
+    """Every draw finds its charge on the disk, and a crash while drawing is not refunded."""
+    seen = []
+
+    def draws(self, count):
+        seen.append(len(Ledger(folder / "budget.json").read().entries))
+        raise RuntimeError("the power fails")
+
+    monkeypatch.setattr(CryptoRandom, "raw", draws)
+    ledger = ["--budget-file", str(folder / "budget.json"), "--budget-total", "9"]
+    result = run(folder, *ledger)
+    assert isinstance(result.exception, RuntimeError)
+    assert seen == [1]
+    assert [e.epsilon for e in Ledger(folder / "budget.json").read().entries] == [1.0]
+
+
+def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
+    from discreet.estimators import CentralNB
+
+    opened = CentralNB.open_source
+    local = str(folder / "data.csv")
+    monkeypatch.setattr(CentralNB, "open_source", lambda self, _, **o: opened(self, local, **o))
+    url = "postgres://ann:hunter2@db.example/people"
+    given = ["train", url, "--schema", str(folder / "schema.json"), "--epsilon", "1"]
+    given += ["--budget-file", str(folder / "budget.json"), "--budget-total", "2"]
+    result = CliRunner().invoke(main, [*given, "-o", str(folder / "model.json")])
+    assert result.exit_code == 0, result.output
+    assert "hunter2" not in result.output
+    for file in folder.iterdir():
+        assert b"hunter2" not in file.read_bytes()
+    assert "db.example/people" in (folder / "budget.json").read_text()

@@ -237,7 +237,9 @@ def test_a_fixed_plan_must_say_what_the_other_parameters_say():
     """Whoever writes an epsilon gets that epsilon: a plan of another one is refused."""
     plan = make_plan(PEOPLE.schema, 5.0, 6000, bins=3)
     for epsilon in (0.5, 1.0, math.inf):
-        with pytest.raises(PrivacyError, match=r"the plan promises 5 in total; write epsilon=5.0"):
+        with pytest.raises(
+            PrivacyError, match=r"the plan promises 5.0 in total; write epsilon=5.0"
+        ):
             LocalNB(epsilon, plan=plan, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     several = make_plan(PEOPLE.schema, 5.0, 6000, bins=3, reports=2)
     with pytest.raises(PrivacyError, match=r"promises 5 in total"):  # epsilon is per person

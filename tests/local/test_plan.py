@@ -95,7 +95,7 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
 
     for edit, message in (
         (less_noise, "not those of its epsilon"),
-        (more_epsilon, "spends 2, the plan promises 1"),
+        (more_epsilon, "spends 2.0, the plan promises 1.0"),
         (fewer_active, "asked at once"),
     ):
         with pytest.raises(FormatError, match=message):

@@ -10,6 +10,7 @@ import pytest
 
 from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
 from discreet.errors import DiscreetError
+from discreet.privacy import rounded_up
 from discreet.survey.form import form_of, instructions
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -177,7 +178,7 @@ def test_the_promise_says_what_it_rests_on(schema):
     assert math.isinf(own.guarantee.epsilon)
     assert "no epsilon" in own.sentence
     assert "rely on nothing" in open_.sentence
-    assert f"epsilon {software.guarantee.epsilon:.3g}" in software.sentence
+    assert f"epsilon {rounded_up(software.guarantee.epsilon, 3)}" in software.sentence
     assert software.guarantee.epsilon == pytest.approx(sum(software.epsilons))
     for one in (software, hand, own, open_):
         assert one.sentence.count(". ") == 0

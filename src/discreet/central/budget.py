@@ -115,7 +115,7 @@ class Budget:
         whole = rho_of(self.epsilon, self.delta) if self.concentrated else Fraction(self.epsilon)
         self.whole = whole
         if self.whole <= 0:
-            raise PrivacyError(f"epsilon {self.epsilon:g} with delta {self.delta:g} leaves nothing")
+            raise PrivacyError(f"epsilon {self.epsilon!r} with delta {self.delta:g} leaves nothing")
 
     @property
     def concentrated(self) -> bool:

@@ -43,7 +43,9 @@ class Row:
         """The line in words."""
         half = (self.interval[1] - self.interval[0]) / 2
         accuracy = f"{100 * self.accuracy:.1f} %" + (f" ± {100 * half:.1f}" if half > 5e-4 else "")
-        epsilon = "-" if self.epsilon is None else f"{self.epsilon:g}"
+        from discreet.privacy import rounded_up
+
+        epsilon = "-" if self.epsilon is None else rounded_up(self.epsilon)
         return self.trust, self.sees, epsilon.replace("inf", "∞"), accuracy, self.note
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from discreet.cli.files import read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.errors import FormatError, PrivacyError
+from discreet.errors import FormatError
+
+if TYPE_CHECKING:
+    from discreet.ledger import Spending
 
 __all__ = ["train"]
 
@@ -62,6 +65,9 @@ class Shares(click.ParamType[dict[str, float]]):
     "--budget-total", type=float, help="Total epsilon with which to make the ledger if it is new."
 )
 @click.option("--budget-total-delta", type=float, default=0.0, help="Total delta of a new ledger.")
+@click.option(
+    "--void", is_flag=True, help="Charge even a promise that is not kept, and mark the ledger so."
+)
 @click.option("-o", "--output", required=True, help="The model file to write.")
 @json_option
 def train(
@@ -77,6 +83,7 @@ def train(
     budget_file: str | None,
     budget_total: float | None,
     budget_total_delta: float,
+    void: bool,
     output: str,
     as_json: bool,
 ) -> None:
@@ -84,11 +91,15 @@ def train(
 
     DATA is a CSV or Parquet file, a glob, a database URL, or spark:PATH; it is counted where it
     lies. Noise comes from the cryptographic source. With a ledger, the training is charged before
-    the first noise is drawn, refused if the total would be overdrawn, and never refunded.
+    the first noise is drawn, refused if the total would be overdrawn, and never refunded. What
+    keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
     """
     from discreet.central.budget import Budget, weights_of
     from discreet.central.settings import Method
+    from discreet.central.training import promised
     from discreet.estimators import CentralNB
+    from discreet.ledger import Ledger
+    from discreet.privacy import rounded_up
 
     assert set(METHODS) == set(get_args(Method))
     if not Path(output).resolve().parent.is_dir():
@@ -106,40 +117,33 @@ def train(
         likelihood=likelihood,
         schema=public,
     )
+    spending: Spending | None = None
     with progress("Counting", "queries", as_json) as advance:
-        left = None
         rows = classifier.open_source(data, table=table, progress=advance)
         if budget_file is not None:
             rows.count()  # a value that does not fit the schema is found before anything is paid
-            left = _charged(
-                budget_file, budget_total, budget_total_delta, f"{method} of {data}", epsilon, delta
-            )
+            ledger = Ledger(budget_file)
+            if budget_total is not None:
+                ledger = Ledger.create(budget_file, budget_total, budget_total_delta)
+            promise = promised(public, epsilon, delta, method)
+            spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
         classifier.fit_source(rows)
     write(output, classifier.model_.to_json())
     promise = classifier.guarantee_
     if as_json:
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
-        print_json(body | ({} if left is None else {"budget_left": left}))
+        print_json(body | ({} if spending is None else {"budget": _state(spending)}))
         return
     click.echo(f"{output}: {method}, {len(public.features)} features", err=True)
     console().print(str(promise))
     for charge in promise.charges:
-        console().print(f"  {charge.epsilon:.6g}  {charge.name}")
-    if left is not None:
-        click.echo(f"{budget_file}: {left:g} left", err=True)
+        console().print(f"  {rounded_up(charge.epsilon)}  {charge.name}")
+    if spending is not None:
+        click.echo(f"{budget_file}: {float(spending.left[0]):g} left", err=True)
+        for reason in spending.broken:
+            click.echo(f"{budget_file}: BROKEN, its total bounds nothing: {reason}", err=True)
 
 
-def _charged(
-    path: str, total: float | None, total_delta: float, what: str, epsilon: float, delta: float
-) -> float:
-    """Pay, before anything is drawn; gives what is left."""
-    from discreet.ledger import Ledger
-
-    if math.isinf(epsilon):
-        raise PrivacyError("a training without privacy cannot be charged to a ledger")
-    if what.startswith("global-published"):
-        raise PrivacyError(
-            "global-published keeps no promise, so that no ledger can account for it"
-        )
-    ledger = Ledger(path) if total is None else Ledger.create(path, total, total_delta)
-    return float(ledger.charge(what, epsilon, delta).left[0])
+def _state(spending: Spending) -> dict[str, Any]:
+    left = [float(one) for one in spending.left]
+    return {"left": left[0], "left_delta": left[1], "broken": list(spending.broken)}

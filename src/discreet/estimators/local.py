@@ -239,7 +239,7 @@ class LocalNB(PrivateEstimator):
         promised = plan.guarantee.epsilon
         if given["epsilon"] != promised:
             raise PrivacyError(
-                f"epsilon={given['epsilon']:g}, but the plan promises {promised:g} in total; write "
+                f"epsilon={given['epsilon']!r}, but the plan promises {promised!r} in total; write "
                 f"epsilon={promised!r}, or make a plan for the epsilon you want"
             )
         defaults = inspect.signature(type(self)).parameters

@@ -16,7 +16,7 @@ from discreet.errors import PrivacyWarning, RefusedError, SchemaError
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
 from discreet.estimators.columns import Kind, schema_of
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, rounded_up
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
@@ -74,7 +74,8 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         if earlier is not None and earlier.private and found.guarantee.private:
             warnings.warn(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
-                f"of both fits add up for them ({earlier.epsilon:g} + {found.guarantee.epsilon:g})",
+                f"of both fits add up for them ({rounded_up(earlier.epsilon)} + "
+                f"{rounded_up(found.guarantee.epsilon)})",
                 PrivacyWarning,
                 stacklevel=4,
             )

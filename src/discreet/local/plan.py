@@ -69,7 +69,7 @@ class Plan:
     device: ClassVar[Literal["software"]] = "software"
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.questions)} questions, epsilon={self.epsilon:g}, {self.schema!r})"
+        return f"Plan({len(self.questions)} questions, epsilon={self.epsilon!r}, {self.schema!r})"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions))
@@ -96,8 +96,8 @@ class Plan:
     def _check_question(self, number: int, question: Question) -> None:
         if not question.epsilon <= self.report_epsilon:
             raise PrivacyError(
-                f"question {number} spends {question.epsilon:g}, the plan promises "
-                f"{self.epsilon:g} per person for {self.reports} "
+                f"question {number} spends {question.epsilon!r}, the plan promises "
+                f"{self.epsilon!r} per person for {self.reports} "
                 f"report{'s' * (self.reports > 1)}"
             )
         if question.mechanism.size != self.size_of(question):

@@ -319,7 +319,7 @@ def oracle_of(
         raise PrivacyError(f"theta is {theta!r}, but {name} has no theta; leave it out")
     if parameters is not None and dict(parameters) != oracle.parameters():
         raise PrivacyError(
-            f"the parameters of {oracle.name} are not those of size {size}, epsilon {epsilon:g}: "
+            f"the parameters of {oracle.name} are not those of size {size}, epsilon {epsilon!r}: "
             f"expected {oracle.parameters()}, got {dict(parameters)}"
         )
     return oracle

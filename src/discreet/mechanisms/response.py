@@ -373,5 +373,5 @@ def _ratio_of(epsilon: float) -> Fraction:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; give a number above 0")
     if epsilon > 40:
-        raise PrivacyError(f"epsilon is {epsilon:g}; above 40 write theta: 1 and promise nothing")
+        raise PrivacyError(f"epsilon is {epsilon!r}; above 40 write theta: 1 and promise nothing")
     return exp_below(Fraction(epsilon))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related
-from discreet.privacy import Charge, Guarantee
+from discreet.privacy import Charge, Guarantee, odds_factor, rounded_up
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
@@ -77,10 +77,10 @@ def relied_on(questionnaire: Questionnaire) -> str:
     reasons = _reasons(questionnaire)
     total = sum(questionnaire.epsilons)
     if not reasons:
-        factor = f"{math.exp(total):,.3g}" if total < 50 else f"exp({total:.3g})"
         return (
             f"Whoever sees your sheet, whatever else they know, can change their odds on anything "
-            f"about your answers by at most a factor of {factor} (epsilon {total:.3g} in total)."
+            f"about your answers by at most a factor of {odds_factor(total)} "
+            f"(epsilon {rounded_up(total, 3)} in total)."
         )
     if any(reason.startswith("no protection") for reason in reasons):
         return (

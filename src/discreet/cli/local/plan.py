@@ -152,11 +152,13 @@ def _body(plan: Plan) -> dict[str, Any]:
 
 def _print(plan: Plan, output: str | None) -> None:
     """For people; on standard error where the plan itself is on standard output."""
+    from discreet.privacy import rounded_up
+
     printer = console(stderr=output is None)
     shown = table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
     for number, (question, share) in enumerate(zip(plan.questions, plan.shares, strict=True)):
         mechanism = question.mechanism
-        epsilon = "none" if math.isinf(mechanism.epsilon) else f"{mechanism.epsilon:g}"
+        epsilon = "none" if math.isinf(mechanism.epsilon) else rounded_up(mechanism.epsilon)
         cells, part = f"{mechanism.size:,}", f"{share:.1%}"
         shown.add_row(str(number), _asked(question, plan), mechanism.name, epsilon, cells, part)
     printer.print(shown)

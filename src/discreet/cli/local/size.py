@@ -86,9 +86,11 @@ def size(
 def _print(
     respondents: int, epsilon: float, found: list[Precision], view: Outlook, majority: float
 ) -> None:
+    from discreet.privacy import rounded_up
+
     out = console()
     made = table(
-        f"{respondents:,} respondents, epsilon = {epsilon:g} per person in total",
+        f"{respondents:,} respondents, epsilon = {rounded_up(epsilon)} per person in total",
         "feature",
         ">cells",
         ">asked",

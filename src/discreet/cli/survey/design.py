@@ -32,7 +32,9 @@ def promise_body(guarantee: Any) -> dict[str, Any]:
 
 def epsilon_text(epsilon: float) -> str:
     """An epsilon for people."""
-    return "none" if epsilon == float("inf") else f"{epsilon:.4g}"
+    from discreet.privacy import rounded_up
+
+    return "none" if epsilon == float("inf") else rounded_up(epsilon, 4)
 
 
 @click.command(

@@ -1,0 +1,238 @@
+"""A ledger is never overdrawn and never refunds, whatever happens to the processes around it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import pytest
+
+from discreet import Categorical, Schema
+from discreet.documents import canonical, digest_of
+from discreet.errors import FormatError, PrivacyError
+from discreet.ledger import Ledger
+from discreet.privacy import Guarantee
+
+CHARGE = """
+import sys
+from discreet.ledger import Ledger
+from discreet.errors import PrivacyError
+from discreet.privacy import Guarantee
+path, amount, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+for number in range(times):
+    try:
+        Ledger(path).charge(Guarantee(amount), f"training {number}")
+    except PrivacyError:
+        print("refused", flush=True)
+    else:
+        print("paid", flush=True)
+"""
+
+
+def spent(path):
+    return sum(Fraction(repr(entry.epsilon)) for entry in Ledger(path).read().entries)
+
+
+def charging(path, amount, times):
+    return subprocess.Popen(
+        [sys.executable, "-c", CHARGE, str(path), str(amount), str(times)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_ten_tenths_are_one(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    for number in range(10):
+        ledger.charge(Guarantee(0.1), f"training {number}")
+    assert ledger.read().left == (0, 0)
+    with pytest.raises(PrivacyError, match="nothing was paid"):
+        ledger.charge(Guarantee(1e-9), "one more")
+
+
+def test_delta_is_a_budget_of_its_own(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 10.0, 1e-6)
+    ledger.charge(Guarantee(1.0, 1e-6), "first")
+    with pytest.raises(PrivacyError, match="are left"):
+        ledger.charge(Guarantee(1.0, 1e-9), "second")
+    ledger.charge(Guarantee(1.0), "third")
+
+
+def test_a_total_is_not_changed_after_the_fact(tmp_path):
+    path = tmp_path / "budget.json"
+    Ledger.create(path, 1.0).charge(Guarantee(1.0), "first")
+    assert Ledger.create(path, 1.0).read().left == (0, 0)
+    with pytest.raises(PrivacyError, match="not changed after the fact"):
+        Ledger.create(path, 2.0)
+
+
+@pytest.mark.parametrize("change", ["", '{"format": "discreet/ledger"}', "edited"])
+def test_a_damaged_ledger_is_refused_not_repaired(tmp_path, change):
+    path = tmp_path / "budget.json"
+    ledger = Ledger.create(path, 1.0)
+    ledger.charge(Guarantee(0.9), "first")
+    text = path.read_text()
+    path.write_text(text.replace("0.9", "0.1") if change == "edited" else change)
+    with pytest.raises(FormatError):
+        ledger.charge(Guarantee(0.5), "second")
+
+
+def test_there_must_be_a_ledger(tmp_path):
+    with pytest.raises(FormatError, match="state a total first"):
+        Ledger(tmp_path / "budget.json").charge(Guarantee(1.0), "first")
+
+
+@pytest.mark.parametrize("amount", [0.0, float("inf")])
+def test_only_positive_finite_amounts_are_charged(tmp_path, amount):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    with pytest.raises(PrivacyError):
+        ledger.charge(Guarantee(amount), "odd")
+    assert not ledger.read().entries
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, float("inf"), float("nan")])
+def test_only_positive_finite_totals_are_stated(tmp_path, total):
+    with pytest.raises(PrivacyError, match="positive, finite"):
+        Ledger.create(tmp_path / "budget.json", total)
+
+
+def resealed(path, edit):
+    """Edit a ledger and give it a digest that fits again, as someone with an editor can."""
+    whole = json.loads(path.read_text())
+    del whole["digest"]
+    edit(whole)
+    path.write_text(json.dumps({**whole, "digest": digest_of(canonical(whole))}))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda whole: whole["entries"].append({**whole["entries"][0], "epsilon": -5.0}),
+        lambda whole: whole["entries"].append({**whole["entries"][0], "delta": -1e-6}),
+        lambda whole: whole["entries"].append({**whole["entries"][0], "epsilon": "inf"}),
+        lambda whole: whole["entries"].append({**whole["entries"][0], "epsilon": "-inf"}),
+        lambda whole: whole["entries"].append({**whole["entries"][0], "epsilon": 50.0}),
+        lambda whole: whole.update(epsilon="inf"),
+        lambda whole: whole.update(epsilon=-1.0),
+        lambda whole: whole.update(delta=2.0),
+    ],
+)
+def test_a_resealed_ledger_cannot_gain_anything(tmp_path, edit):
+    path = tmp_path / "budget.json"
+    ledger = Ledger.create(path, 1.0)
+    ledger.charge(Guarantee(0.5), "first")
+    resealed(path, lambda whole: None)
+    assert ledger.read().left[0] == Fraction(1, 2)  # the test's own seal is right
+    resealed(path, edit)
+    with pytest.raises(FormatError, match="tampered"):
+        ledger.charge(Guarantee(0.25), "second")
+
+
+VOID = [
+    Guarantee(0.5).under(simulated=True),
+    Guarantee(0.5).under(schema=Schema([Categorical("a", [1, 2])], "c", [0, 1], inferred=True)),
+    Guarantee(0.5).under(published="it scales its noise by private numbers"),
+    Guarantee.nothing(),
+]
+
+
+@pytest.mark.parametrize("promise", VOID, ids=["seed", "inferred", "published", "nothing"])
+def test_a_void_promise_is_refused_unless_the_ledger_is_to_be_broken(tmp_path, promise):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    with pytest.raises(PrivacyError, match="not kept has no price"):
+        ledger.charge(promise, "void")
+    assert ledger.read().entries == ()
+    ledger.charge(promise, "void", void=True)
+    state = Ledger(tmp_path / "budget.json").read()
+    assert state.broken == promise.broken != ()
+    assert state.left[0] == (0 if math.isinf(promise.epsilon) else Fraction(1, 2))
+
+
+def test_a_broken_ledger_stays_broken_and_an_exhausted_one_pays_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    ledger.charge(VOID[0], "void", void=True)
+    assert ledger.charge(Guarantee(0.25), "kept").broken
+    ledger.charge(VOID[3], "everything", void=True)
+    for void in (False, True):
+        with pytest.raises(PrivacyError, match="nothing was paid"):
+            ledger.charge(Guarantee(0.01), "more", void=void)
+
+
+def test_asking_for_void_changes_nothing_about_a_promise_that_is_kept(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    assert ledger.charge(Guarantee(0.5), "kept", void=True).broken == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("postgres://ann:hunter2@db.example:5432/people", "postgres://db.example:5432/people"),
+        ("postgres://ann:hunter2@x@db.example/people#t", "postgres://db.example/people"),
+        ("postgres://ann:hun/ter2@db.example/people", "postgres://db.example/people"),
+        ("postgres://db.example/people?user=a&password=hunter2", "postgres://db.example/people"),
+        ("duckdb://md:x?motherduck_token=hunter2", "duckdb://md:x"),
+        ("host=db password = hunter2 dbname=people", "host=db password=… dbname=people"),
+        ("data/people.csv", "data/people.csv"),
+    ],
+)
+def test_no_password_is_kept(tmp_path, source, kept):
+    path = tmp_path / "budget.json"
+    ledger = Ledger.create(path, 1.0)
+    assert ledger.charge(Guarantee(0.5), "training", who=source).entries[-1].who == kept
+    assert "hunter2" not in path.read_text()
+
+
+def test_only_its_owner_reads_a_ledger(tmp_path):
+    before = os.umask(0)
+    try:
+        path = tmp_path / "new" / "budget.json"
+        ledger = Ledger.create(path, 1.0)
+        path.chmod(0o644)  # as an earlier program left it
+        ledger.charge(Guarantee(0.5), "training")
+    finally:
+        os.umask(before)
+    for file in (path, path.with_name("budget.json.lock")):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_concurrent_processes_never_overdraw(tmp_path):
+    path = tmp_path / "budget.json"
+    Ledger.create(path, 1.0)
+    processes = [charging(path, 0.07, 6) for _ in range(4)]
+    answers = " ".join(process.communicate(timeout=60)[0] for process in processes).split()
+    assert answers.count("paid") == 14  # 14 * 0.07 <= 1 < 15 * 0.07
+    assert answers.count("refused") == 10
+    assert spent(path) == Fraction("0.98")
+
+
+def test_a_killed_process_never_refunds(tmp_path):
+    """Whatever a process was told to be paid is in the ledger after kill -9, and it is whole."""
+    path = tmp_path / "budget.json"
+    Ledger.create(path, 1000.0)
+    paid = 0
+    for wait in (0.0, 0.003, 0.011):
+        process = charging(path, 0.5, 100_000)
+        assert process.stdout is not None
+        paid += process.stdout.readline().count("paid")
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        paid += process.communicate()[0].count("paid")
+        assert spent(path) >= Fraction(paid, 2)
+        assert spent(path) <= Fraction(paid + 3, 2)  # a kill between disk and answer, at most one
+    Ledger(path).charge(Guarantee(0.5), "after the kills")  # the lock was given back
+
+
+def test_a_half_written_file_is_left_behind_harmlessly(tmp_path):
+    path = tmp_path / "budget.json"
+    ledger = Ledger.create(path, 1.0)
+    ledger.charge(Guarantee(0.25), "first")
+    (tmp_path / ".0123.part").write_text('{"format": "discr')
+    assert ledger.charge(Guarantee(0.25), "second").left[0] == Fraction(1, 2)
