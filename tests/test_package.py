@@ -1,7 +1,7 @@
 """What the house promises about itself: quick imports, small rooms, doors in the right places."""
 
-import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 import discreet
+from imports import FOLDERS, ROLES, crossings, import_graph, imports_of, inside
 
 SOURCE = Path(discreet.__file__).parent
 HEAVY = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "rich", "pydantic", "numpy"}
 
-# What runs at a respondent or provider must not import what runs at a collector, and back.
-SIDES = {
-    "respondent": {"local/respondent.py", "survey/respondent.py", "federated/service/provider.py"},
-    "collector": {"local/tally.py", "survey/tally.py", "federated/service/server.py", "server"},
-}
+FEDERATED = {f"discreet.federated.{way}" for way in ("horizontal", "vertical")}
 
 
 def imported_after(statement):
@@ -57,58 +54,108 @@ def test_an_unknown_name_is_an_attribute_error():
         discreet.Nonsense  # noqa: B018
 
 
-def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+def modules_of(path):
+    for module, name in imports_of(path):
+        yield module
+        if name is not None:
+            yield f"{module}.{name}"
 
 
-def crossings(source):
-    """Imports from one side of the collection to the other."""
-    found = []
-    for side, others in (("respondent", "collector"), ("collector", "respondent")):
-        for entry in SIDES[side]:
-            paths = [source / entry] if entry.endswith(".py") else (source / entry).rglob("*.py")
-            forbidden = {
-                "discreet." + one.removesuffix(".py").replace("/", ".") for one in SIDES[others]
-            }
-            found += [
-                (path.name, module)
-                for path in paths
-                if path.exists()
-                for module in imports_of(path)
-                if any(module == one or module.startswith(one + ".") for one in forbidden)
-            ]
-    return found
+@pytest.fixture(scope="module")
+def graph():
+    return import_graph(SOURCE)
 
 
-def test_respondents_and_collectors_do_not_import_each_other(tmp_path):
-    assert crossings(SOURCE) == []
-    (tmp_path / "local").mkdir()
-    (tmp_path / "local" / "respondent.py").write_text("from discreet.local.tally import Tally")
-    assert crossings(tmp_path)  # the known-bad twin is found
+def planted(tmp_path, module, line):
+    """The graph of a copy of the package with one more import: a known-bad twin."""
+    copy = tmp_path / "discreet"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / module
+    path.write_text(path.read_text() + line + "\n")
+    return import_graph(copy)
+
+
+def everything_but(graph, *folders):
+    return [module for module in graph if not inside(module, folders)]
+
+
+def core_crossings(graph):
+    outside = ["discreet.cli", "discreet.server"]
+    return crossings(graph, everything_but(graph, *outside, "discreet.__main__"), outside)
+
+
+def test_the_core_imports_neither_the_command_line_nor_the_server(graph, tmp_path):
+    assert core_crossings(graph) == []
+    late = "def late():\n    from discreet.cli.files import write"  # inside a function counts
+    assert core_crossings(planted(tmp_path, "encoding.py", late))
+
+
+def central_crossings(graph):
+    begin = ["discreet.central", "discreet.estimators.central", "discreet.cli.train"]
+    others = [f"discreet.{one}" for one in ("local", "survey", "federated", "collection")]
+    return crossings(graph, [one for one in graph if inside(one, begin)], others)
+
+
+def test_training_centrally_imports_no_other_trust_model(graph, tmp_path):
+    assert central_crossings(graph) == []
+    eager = "from discreet.estimators.local import LocalNB"  # two steps away from cli.train
+    assert central_crossings(planted(tmp_path, "estimators/__init__.py", eager))
+
+
+def side(graph, role):
+    """The modules that one party runs."""
+    folders = [f"discreet.{one}" for one in FOLDERS]
+    return [m for m in graph if inside(m, folders) and m.split(".")[-1] in ROLES[role]]
+
+
+def role_crossings(graph):
+    return [
+        way
+        for one in ROLES
+        for other in ROLES
+        if one != other
+        for way in crossings(graph, side(graph, one), side(graph, other))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        (
+            "federated/crypto/masks.py",
+            "from discreet.federated.horizontal.collector import Collector",
+        ),
+        ("federated/counters.py", "from discreet.federated.vertical import Receiver"),
+        ("federated/messages.py", "import discreet.federated.vertical.provider"),
+    ],
+)
+def test_no_party_imports_what_another_party_runs(graph, tmp_path, module, line):
+    """Respondents and providers, collectors, receivers: each in modules of their own."""
+    assert role_crossings(graph) == []
+    for role in ROLES:  # a renamed module must not leave its side unseen
+        homes = {module.rpartition(".")[0] for module in side(graph, role)}
+        assert homes >= FEDERATED
+        assert role == "receiver" or homes & {"discreet.collection", "discreet.local"}
+    assert role_crossings(planted(tmp_path, module, line))
 
 
 def test_mechanisms_know_no_model_and_the_model_knows_no_mechanism():
     for path in (SOURCE / "mechanisms").glob("*.py"):
-        assert not any("discreet.model" in module for module in imports_of(path)), path
+        assert not any("discreet.model" in module for module in modules_of(path)), path
     for path in (SOURCE / "model").glob("*.py"):
-        assert not any("mechanisms" in module for module in imports_of(path)), path
+        assert not any("mechanisms" in module for module in modules_of(path)), path
 
 
 def test_only_public_scikit_learn_is_used():
     for path in SOURCE.rglob("*.py"):
-        for module in imports_of(path):
+        for module in modules_of(path):
             if module.startswith("sklearn"):
                 assert not any(part.startswith("_") for part in module.split(".")), (path, module)
 
 
 def test_models_are_never_pickled_and_nothing_is_fetched_from_a_cdn():
     for path in SOURCE.rglob("*.py"):
-        assert not {"pickle", "joblib", "cloudpickle", "marshal"} & set(imports_of(path)), path
+        assert not {"pickle", "joblib", "cloudpickle", "marshal"} & set(modules_of(path)), path
 
 
 TESTS = Path(__file__).parent
@@ -118,7 +165,7 @@ PLUGINS = {"pytest_xdist": "-n 2", "pytest_cov": "--cov", "coverage": "--cov"}
 
 def unused_test_tools(requirements, sources, commands):
     """Distributions that no test imports and no command uses."""
-    imported = {module.split(".")[0] for path in sources for module in imports_of(path)}
+    imported = {module.split(".")[0] for path in sources for module in modules_of(path)}
     skipping = r'importorskip\("(\w+)'
     imported |= {found for path in sources for found in re.findall(skipping, path.read_text())}
     names = [re.split(r"[^A-Za-z0-9_.-]", one)[0].replace("-", "_") for one in requirements]
@@ -134,4 +181,4 @@ def test_every_test_dependency_is_used_and_no_test_imports_a_benchmark():
     twin = [*requirements, "schemathesis>=4.0"]
     assert unused_test_tools(twin, sources, commands) == ["schemathesis"]
     scripts = {path.stem for path in (TESTS.parent / "benchmarks").glob("*.py")}
-    assert not {module for path in sources for module in imports_of(path)} & scripts
+    assert not {module for path in sources for module in modules_of(path)} & scripts

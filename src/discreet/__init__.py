@@ -5,8 +5,9 @@ The public names; each is imported when it is first used, so that ``import discr
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
 
 __version__ = "0.1.0"
 
@@ -18,11 +19,11 @@ _HOME = {
     "Statistics": "statistics",
     "estimate": "estimation",
     "NaiveBayesModel": "model",
-    "CentralNB": "estimators",
-    "FederatedNB": "estimators",
-    "LocalNB": "estimators",
-    "MixedNB": "estimators",
-    "SurveyNB": "estimators",
+    "CentralNB": "estimators.central",
+    "FederatedNB": "estimators.federated",
+    "LocalNB": "estimators.local",
+    "MixedNB": "estimators.mixed",
+    "SurveyNB": "estimators.survey",
     "CryptoRandom": "randomness",
     "SeededRandom": "randomness",
     "DiscreetError": "errors",
@@ -77,14 +78,4 @@ if TYPE_CHECKING:
     from discreet.schema import Categorical, Numeric, Schema
     from discreet.statistics import Statistics
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _HOME)

@@ -7,16 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, FormatError, SchemaError
+from discreet.errors import DiscreetError, FormatError
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
     from discreet.schema import Schema
 
 __all__ = ["about", "batches", "folder", "read_model", "read_schema", "replacing", "write"]
-
-BATCH = 65_536
-"""Rows that are held in memory at once."""
 
 
 @contextmanager
@@ -47,44 +44,10 @@ def read_schema(path: str) -> Schema:
 
 
 def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
+    """The columns of a CSV or Parquet file as Arrow batches, in the order of the file."""
+    from discreet.tables.ordered import batches
 
-    Parameters
-    ----------
-    source : str
-        Path or glob.
-    names : sequence of str, optional
-        The columns wanted; others are not read. All of them, if not given.
-    """
-    from discreet.encoding import columns_of
-    from discreet.tables.engines import kind_of, open_table, reading
-
-    if kind_of(source) not in ("csv", "parquet"):
-        raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
-    table = open_table(source)
-    names = table.columns if names is None else names
-    with about(source):
-        columns_of(dict.fromkeys(table.columns), names)
-    engine = table.get_backend()
-    with reading(source):
-        # counting does not care which row comes first, but here the first row is row 0
-        engine.raw_sql("SET preserve_insertion_order = true")
-        rows = engine.con.sql(engine.compile(table.select(*names)))
-        # not ibis' own to_pyarrow_batches: DuckDB 2 has renamed the method that it calls
-        stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_record_batch
-        return _pieces(source, stream(BATCH), engine)
-
-
-def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:
-    """Batch after batch; the engine is held because it closes when nobody holds it."""
-    from discreet.tables.engines import reading
-
-    while True:
-        with reading(source):
-            batch = next(reader, None)
-        if batch is None:
-            return
-        yield batch
+    return batches(source, names)
 
 
 def folder(path: str) -> Path:

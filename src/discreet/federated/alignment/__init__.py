@@ -20,7 +20,21 @@ owner's ids are with which other owner. Several owners learn which of their ids 
 owner, common to all or not. An id that none of them holds stays hidden from all of them.
 """
 
-from discreet.federated.alignment.matcher import Matcher
-from discreet.federated.alignment.owner import Owner
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_HOME = {
+    "Matcher": "federated.alignment.matcher",
+    "Owner": "federated.alignment.owner",
+}
 
 __all__ = ["Matcher", "Owner"]
+
+if TYPE_CHECKING:
+    from discreet.federated.alignment.matcher import Matcher
+    from discreet.federated.alignment.owner import Owner
+
+__getattr__, __dir__ = lazily(__name__, _HOME)

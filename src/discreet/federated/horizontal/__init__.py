@@ -10,8 +10,23 @@ rebuilt by giving the same messages to a new one. A provider must not be rebuilt
 under the same manifest: it keeps its submission and sends the same bytes again.
 """
 
-from discreet.federated.horizontal.collector import Collector
-from discreet.federated.horizontal.provider import Provider
-from discreet.federated.horizontal.receiver import Receiver
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_HOME = {
+    "Collector": "federated.horizontal.collector",
+    "Provider": "federated.horizontal.provider",
+    "Receiver": "federated.horizontal.receiver",
+}
 
 __all__ = ["Collector", "Provider", "Receiver"]
+
+if TYPE_CHECKING:
+    from discreet.federated.horizontal.collector import Collector
+    from discreet.federated.horizontal.provider import Provider
+    from discreet.federated.horizontal.receiver import Receiver
+
+__getattr__, __dir__ = lazily(__name__, _HOME)

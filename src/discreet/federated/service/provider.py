@@ -155,7 +155,7 @@ def aligned(
 
 
 def _read(path: str, names: list[str]) -> dict[str, Any]:
-    from discreet.cli.files import batches
+    from discreet.tables.ordered import batches
 
     parts = list(batches(path, names))
     return {

@@ -15,9 +15,25 @@ collector's noise. Rows are aligned by an agreed order of ids; both sides prove 
 they have the same.
 """
 
-from discreet.federated.vertical.collector import Collector
-from discreet.federated.vertical.label import LabelProvider
-from discreet.federated.vertical.provider import Provider
-from discreet.federated.vertical.receiver import Receiver
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_HOME = {
+    "Collector": "federated.vertical.collector",
+    "LabelProvider": "federated.vertical.label",
+    "Provider": "federated.vertical.provider",
+    "Receiver": "federated.vertical.receiver",
+}
 
 __all__ = ["Collector", "LabelProvider", "Provider", "Receiver"]
+
+if TYPE_CHECKING:
+    from discreet.federated.vertical.collector import Collector
+    from discreet.federated.vertical.label import LabelProvider
+    from discreet.federated.vertical.provider import Provider
+    from discreet.federated.vertical.receiver import Receiver
+
+__getattr__, __dir__ = lazily(__name__, _HOME)

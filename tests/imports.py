@@ -1,0 +1,126 @@
+"""The graph of imports between the modules of the package, read from their source.
+
+Every import counts, those inside functions too: what a function may load, the program may load.
+Only what stands under ``if TYPE_CHECKING`` is left out, because no program ever runs it.
+
+- Importing ``discreet.a.b`` runs ``discreet`` and ``discreet.a`` as well.
+- ``from discreet.a import name`` is an edge to ``discreet.a.name`` where that is a module, and to
+  the module that ``_HOME`` names where ``discreet.a`` loads its names lazily.
+- A module loaded by its text (``import_module``) is not seen; tests that run the program see it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+Graph = dict[str, set[str]]
+
+# Who runs a module, told by its name; the folders are those where more than one party has code.
+ROLES = {
+    "respondent": {"respondent", "store", "provider", "label", "owner"},
+    "collector": {"tally", "bulk", "collector", "matcher", "server", "relay", "inversion"},
+    "receiver": {"receiver"},
+}
+FOLDERS = ("collection", "local", "survey", "federated", "server")
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node that can run."""
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if is_type_checking(node):
+            assert isinstance(node, ast.If)
+            for other in node.orelse:
+                yield from (other, *statements(other))
+        else:
+            yield from statements(node)
+
+
+def imports_of(path: Path) -> list[tuple[str, str | None]]:
+    """Pairs of module and imported name (None for ``import module``)."""
+    return _read(path.read_text("utf-8"))[0]
+
+
+def lazily(path: Path) -> dict[str, str]:
+    """The table ``_HOME`` of a package that loads its names when they are asked for."""
+    return _read(path.read_text("utf-8"))[1]
+
+
+@cache
+def _read(text: str) -> tuple[list[tuple[str, str | None]], dict[str, str]]:
+    tree, found = ast.parse(text), []
+    for node in statements(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            found += [(str(node.module), alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, None) for alias in node.names]
+    home = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME"
+    ]
+    return found, dict(home[0]) if home else {}
+
+
+def import_graph(source: Path) -> Graph:
+    """Module -> the modules of the package that it may load, itself left out."""
+    package = source.name
+    files = {}
+    for path in source.rglob("*.py"):
+        parts = (package, *path.relative_to(source).with_suffix("").parts)
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    homes = {name: lazily(path) for name, path in files.items() if path.stem == "__init__"}
+
+    def loaded(name: str, member: str | None) -> set[str]:
+        assert name in files, f"{name} does not exist"
+        found = {name, *ancestors(name)}
+        if f"{name}.{member}" in files:
+            return found | {f"{name}.{member}"}
+        home = homes.get(name, {}).get(member or "")
+        return found | loaded(f"{package}.{home}", member) if home else found
+
+    graph: Graph = {}
+    for module, path in files.items():
+        edges = set(ancestors(module))
+        for name, member in imports_of(path):
+            if name.split(".")[0] == package:
+                edges |= loaded(name, member)
+        graph[module] = edges - {module}
+    return graph
+
+
+def ancestors(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:k]) for k in range(1, len(parts))]
+
+
+def reached(graph: Graph, begin: Iterable[str]) -> dict[str, list[str]]:
+    """Every module that ``begin`` may load, with one shortest way to it."""
+    ways = {module: [module] for module in begin}
+    queue = list(ways)
+    for module in queue:
+        for other in sorted(graph[module]):
+            if other not in ways:
+                ways[other] = [*ways[module], other]
+                queue.append(other)
+    return ways
+
+
+def inside(module: str, folders: Iterable[str]) -> bool:
+    """Whether a module is one of these or lies in one of these packages."""
+    return any(module == one or module.startswith(one + ".") for one in folders)
+
+
+def crossings(graph: Graph, begin: Iterable[str], forbidden: Iterable[str]) -> list[str]:
+    """Ways from one side to the other, written out; none is what a boundary promises."""
+    forbidden = list(forbidden)
+    ways = reached(graph, begin)
+    return sorted(" > ".join(way) for end, way in ways.items() if inside(end, forbidden))
