@@ -83,6 +83,7 @@ def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
     share = result_of(run, "survey", "estimate", "tally.json", "burnout = yes and overtime = yes")
     assert share["share"] == pytest.approx(0.28, abs=0.1)  # 5 deviations
     assert share["noise_variance"] < share["variance"]
+    assert share["unbiased_share"] == share["share"] == share["unbiased_count"] / 6000
     for command in (
         ("survey", "test", "model.trained.json", "others.json"),
         ("survey", "estimate", "tally.json", "burnout = yes"),
@@ -91,6 +92,26 @@ def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
     ):
         assert run(*command).exit_code == 0
     assert NaiveBayesModel.read("model.trained.json").guarantee.trust == "survey"
+
+
+def test_a_single_sheet_gives_shares_in_0_to_1_and_the_unbiased_numbers_beside(run, q, tmp_path):
+    sheet = run("survey", "answer", q, "me.json", "--store", "kept").stdout
+    (tmp_path / "one.jsonl").write_text(sheet)
+    run("survey", "tally", q, "one.jsonl", "-o", "one.json")
+    for predicate in ("burnout = yes", "burnout = no"):
+        found = result_of(run, "survey", "estimate", "one.json", predicate)
+        low, high = found["interval"]
+        assert 0 <= low <= found["share"] <= high <= 1
+        assert high - low > 0.5
+        assert found["unbiased_share"] < 0 or found["unbiased_share"] > 1
+        shown = run("survey", "estimate", "one.json", predicate).stdout
+        assert f"unbiased   {found['unbiased_share']:.4f}" in shown
+    run("survey", "train", "one.json", "-o", "m.json")
+    tested = result_of(run, "survey", "test", "m.json", "one.json")
+    assert 0 <= tested["interval"][0] <= tested["accuracy"] <= tested["interval"][1] <= 1
+    assert (
+        f"unbiased   {tested['unbiased']:.3f}" in run("survey", "test", "m.json", "one.json").stdout
+    )
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,3 +54,37 @@ def _invented(survey: Questionnaire, people: int, seed: int = 0) -> np.ndarray:
 def invented() -> Callable[..., np.ndarray]:
     """True answers whose features depend on the target, for a questionnaire and a number."""
     return _invented
+
+
+def _sheet_law(survey: Questionnaire, truth: Sequence[int]) -> np.ndarray:
+    """P(sheet | truth) of every sheet, from the definition: who is true, who has a decoy."""
+    law = np.zeros(survey.sizes)
+    numbers = range(len(survey.groups))
+    personal = survey.law(survey.names)
+    for true in itertools.chain.from_iterable(
+        itertools.combinations(numbers, k) for k in range(len(numbers) + 1)
+    ):
+        weight = 1.0
+        fixed = list(truth)
+        drawn = []
+        for n in numbers:
+            channel, places = survey.channels[n], survey.places[n]
+            theta = float(channel.theta_exact)
+            weight *= theta if n in true else 1 - theta
+            if n not in true and channel.name == "related":
+                for place in places:
+                    fixed[place] = 1 - truth[place]
+            elif n not in true:
+                drawn += places
+        others = tuple(k for k in range(len(fixed)) if k not in drawn)
+        margin = personal.sum(axis=others, keepdims=True)
+        index = tuple(slice(None) if k in drawn else fixed[k] for k in range(len(fixed)))
+        flat = tuple(slice(None) if k in drawn else 0 for k in range(len(fixed)))
+        law[index] += weight * margin[flat]
+    return law
+
+
+@pytest.fixture
+def sheet_law() -> Callable[..., np.ndarray]:
+    """P(sheet | truth) of every sheet, an axis per question, for a questionnaire and a truth."""
+    return _sheet_law

@@ -107,6 +107,10 @@ class Response(abc.ABC):
         """Return the largest likelihood ratio of one report; None where it is infinite."""
 
     @abc.abstractmethod
+    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+        """Return E[function(report) | truth]; see ``unmixed``."""
+
+    @abc.abstractmethod
     def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return h with E[h(report) | truth] = function(truth): the channel inverted.
 
@@ -267,6 +271,11 @@ class Unrelated(Response):
                 "choose a theta above 0"
             )
 
+    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+        """Return theta g + (1-theta) E_Y g."""
+        theta = float(self.theta_exact)
+        return theta * function + (1 - theta) * self.averaged(function, axes)
+
     def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return (g - (1-theta) E_Y g) / theta: P*(A) = theta P(A) + (1-theta) P(Y) solved."""
         self.check_estimable()
@@ -353,6 +362,11 @@ class Related(Response):
                 "its opposite and nothing can be estimated; choose another theta, or model: "
                 "unrelated, which has no such gap"
             )
+
+    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+        """Return theta g + (1-theta) g(complement)."""
+        theta = float(self.theta_exact)
+        return theta * function + (1 - theta) * np.flip(function, axis=tuple(axes.values()))
 
     def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return (theta g - (1-theta) g(complement)) / (2 theta - 1)."""

@@ -1,6 +1,6 @@
-"""Tally to estimates: any logical expression over the answers, and the Statistics of a model.
+"""Tally to estimates: the share of any predicate over the answers, and the Statistics of a model.
 
-For an expression A every sheet r gets a score h(r) with E[h(r) | true answers] = A(true answers);
+For a predicate A every sheet r gets a score h(r) with E[h(r) | true answers] = A(true answers);
 their sum is unbiased for the number of people for whom A holds (docs/maths.md). h is
 A with the channel of each group inverted, one group after the other.
 
@@ -13,8 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -28,44 +26,12 @@ from discreet.statistics import Statistics, Table
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.tally import Tally
+from discreet.survey.variance import ChannelVariance, Estimate
 
-__all__ = ["Estimate", "estimate_share", "statistics_of", "unmixed"]
+__all__ = ["Estimate", "channel_variance", "estimate_share", "mixed", "statistics_of", "unmixed"]
 
 CHUNK = 1 << 21
 """Numbers of inverted indicators that are held at once."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """How many people an expression holds for.
-
-    Parameters
-    ----------
-    count : float
-        Unbiased; it may lie below 0 or above the number of people.
-    people : int
-    noise : float
-        Variance of ``count`` that the randomization adds, for these very people.
-    variance : float
-        Variance of ``count`` for people drawn from a population: noise and sampling together.
-    """
-
-    count: float
-    people: int
-    noise: float
-    variance: float
-
-    @property
-    def share(self) -> float:
-        """Estimated share of the people."""
-        return self.count / self.people
-
-    def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
-        """Interval of the share by the normal law, for the population or for these people."""
-        z = NormalDist().inv_cdf((1 + level) / 2)
-        spread = self.variance if population else self.noise
-        half = z * math.sqrt(max(spread, 0.0)) / self.people
-        return self.share - half, self.share + half
 
 
 def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
@@ -79,12 +45,7 @@ def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats
     function : array
         Leading axes beyond the questions are left alone.
     """
-    first = function.ndim - len(names)
-    axes: dict[int, dict[int, int]] = {}
-    for k, name in enumerate(names):
-        number = questionnaire.group_of(name)
-        inside = questionnaire.groups[number].questions.index(name)
-        axes.setdefault(number, {})[inside] = first + k
+    axes = _axes(questionnaire, names, function)
     drawn = [n for n in axes if isinstance(questionnaire.channels[n], Unrelated)]
     if questionnaire.spanning and len(drawn) > 1:
         for number in drawn:
@@ -93,6 +54,55 @@ def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats
     for number, places in axes.items():
         function = questionnaire.channels[number].unmixed(function, places)
     return function
+
+
+def mixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
+    """Expected value of a function of the answers sent, for each of the true answers.
+
+    Parameters are those of ``unmixed``, which is its inverse.
+    """
+    axes = _axes(questionnaire, names, function)
+    drawn = [n for n in axes if isinstance(questionnaire.channels[n], Unrelated)]
+    if questionnaire.spanning and len(drawn) > 1:
+        first = function.ndim - len(names)
+        some = {n: axes.pop(n) for n in drawn}
+        found = np.zeros_like(function)
+        for size in range(len(drawn) + 1):
+            for kept in itertools.combinations(drawn, size):
+                places = [axis for n in drawn if n not in kept for axis in some[n].values()]
+                law = questionnaire.law([names[axis - first] for axis in places])
+                chance = math.prod(
+                    theta if n in kept else 1 - theta
+                    for n in drawn
+                    for theta in [float(questionnaire.channels[n].theta_exact)]
+                )
+                found = found + chance * expectation(function, law, places)
+        function = found
+    for number, places_of in axes.items():
+        function = questionnaire.channels[number].mixed(function, places_of)
+    return function
+
+
+def _axes(
+    questionnaire: Questionnaire, names: Sequence[str], function: Floats
+) -> dict[int, dict[int, int]]:
+    """For each group that is asked about: place in the group to axis of the function."""
+    first = function.ndim - len(names)
+    axes: dict[int, dict[int, int]] = {}
+    for k, name in enumerate(names):
+        number = questionnaire.group_of(name)
+        inside = questionnaire.groups[number].questions.index(name)
+        axes.setdefault(number, {})[inside] = first + k
+    return axes
+
+
+def channel_variance(
+    questionnaire: Questionnaire, names: Sequence[str], tables: Floats, scores: Floats
+) -> ChannelVariance:
+    """Known variance of the scores of predicates; leading axes run over predicates."""
+    axes = range(tables.ndim - len(names), tables.ndim)
+    squares, cubes = (mixed(questionnaire, names, scores**power) for power in (2, 3))
+    return ChannelVariance.of(tables, squares, cubes, axes)
 
 
 def _together(
@@ -125,8 +135,8 @@ def _together(
     return np.broadcast_to(solved(function, tuple(axes)), function.shape)
 
 
-def estimate_share(tally: Tally, expression: Predicate | str) -> Estimate:
-    """Estimate how many people a logical expression holds for.
+def estimate_share(tally: Tally, predicate: Predicate | str) -> Estimate:
+    """Estimate how many people a predicate holds for.
 
     Parameters
     ----------
@@ -134,15 +144,15 @@ def estimate_share(tally: Tally, expression: Predicate | str) -> Estimate:
     predicate : Predicate or str
         Over questions of one group or of several.
     """
-    if isinstance(expression, str):
-        expression = Predicate.parse(tally.questionnaire, expression)
+    if isinstance(predicate, str):
+        predicate = Predicate.parse(tally.questionnaire, predicate)
     people = _people(tally)
-    table = np.asarray(expression.table, float)
-    scores = unmixed(tally.questionnaire, expression.names, table)
-    sent = tally.margin(expression.names)
-    count, squares = float((sent * scores).sum()), float((sent * scores**2).sum())
-    sampled = (squares - count**2 / people) * people / max(people - 1, 1)
-    return Estimate(count, people, max(squares - count, 0.0), max(sampled, 0.0))
+    table = np.asarray(predicate.table, float)
+    scores = unmixed(tally.questionnaire, predicate.names, table)
+    channel = channel_variance(tally.questionnaire, predicate.names, table, scores)
+    sent = tally.margin(predicate.names)
+    count, extra = float((sent * scores).sum()), float((sent * (scores**2 - scores)).sum())
+    return Estimate(count, people, extra, channel)
 
 
 def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistics:
@@ -169,21 +179,22 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
 def _counted(tally: Tally, names: tuple[str, ...]) -> tuple[Floats, Floats]:
     """Estimated count and noise variance of every combination of answers to these questions."""
     sent: Any = tally.margin(names)
-    cells = sent.size
+    cells, people = sent.size, tally.people
     counts, noise = np.empty(cells), np.empty(cells)
     step = max(1, CHUNK // cells)
     for start in range(0, cells, step):
         some = np.arange(start, min(start + step, cells))
-        indicators = np.zeros((len(some), cells))
-        indicators[np.arange(len(some)), some] = 1.0
-        scores = unmixed(tally.questionnaire, names, indicators.reshape(-1, *sent.shape))
+        tables = np.zeros((len(some), cells))
+        tables[np.arange(len(some)), some] = 1.0
+        tables = tables.reshape(-1, *sent.shape)
+        scores = unmixed(tally.questionnaire, names, tables)
+        channel = channel_variance(tally.questionnaire, names, tables, scores)
         scores = scores.reshape(len(some), cells)
         counts[some] = scores @ sent.ravel()
-        noise[some] = (scores * scores) @ sent.ravel() - counts[some]
-    # for some tables the estimate is negative by chance; where theta is 1 it is exactly zero
-    exact = all(channel.theta_exact == 1 for channel in tally.questionnaire.channels)
-    least = 0.0 if exact else 1e-9
-    return counts.reshape(sent.shape), np.maximum(noise, least).reshape(sent.shape)
+        extra = (scores * scores) @ sent.ravel() - counts[some]
+        share = np.clip(counts[some] / people, 0, 1)
+        noise[some] = people * channel.noise(share, counts[some], extra, people)
+    return counts.reshape(sent.shape), noise.reshape(sent.shape)
 
 
 def _people(tally: Tally) -> int:

@@ -28,9 +28,11 @@ from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.model.evaluation import wilson
 from discreet.randomness import as_random
-from discreet.survey.inversion import unmixed
+from discreet.survey.inversion import channel_variance, unmixed
 from discreet.survey.questionnaire import Questionnaire
+from discreet.survey.respondent import randomized
 from discreet.survey.tally import Tally
+from discreet.survey.variance import ChannelVariance, Estimate
 
 __all__ = ["Accuracy", "accuracy_on_sheets"]
 
@@ -39,16 +41,20 @@ ENUMERATED = 1 << 20
 """Different sheets up to which the accuracy on decoys is exact; beyond that it is drawn."""
 DRAWS = 64
 """Decoys that are drawn for each person then; what they add is in the interval."""
+INVENTED = 256
+"""Invented people who then show how large the variance is."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """An unbiased estimate of the share of people whom a classifier predicts right.
+    """The estimated share of people whom a classifier predicts right.
 
     Parameters
     ----------
     accuracy : float
-        It may lie outside [0, 1]; the interval does not.
+        From 0 to 1.
+    unbiased : float
+        Before it was moved into [0, 1]: averages of it are right.
     interval : (float, float)
     level : float
     observed : float
@@ -57,6 +63,7 @@ class Accuracy:
     """
 
     accuracy: float
+    unbiased: float
     interval: tuple[float, float]
     level: float
     observed: float
@@ -72,6 +79,9 @@ def accuracy_on_sheets(
     random_state: Any = None,
 ) -> Accuracy:
     """Estimate the accuracy of a model from the randomized sheets of people it never saw.
+
+    That the model is right is a predicate over the answers, so its share is estimated like any
+    other.
 
     Parameters
     ----------
@@ -89,67 +99,72 @@ def accuracy_on_sheets(
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1")
     if tally.people == 0:
         raise EstimationError("the tally is empty; nothing can be tested on no sheets")
+    for channel in tally.questionnaire.channels:
+        channel.check_estimable()
     hits = _Hits(model, tally.questionnaire)
     sheets, times = tally.distinct()
-    right = hits(sheets)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    count, people = int((times * right).sum()), tally.people
-    single = tally.questionnaire.channels[0]
-    if len(tally.questionnaire.channels) == 1 and isinstance(single, Unrelated):
-        single.check_estimable()
-        theta = float(single.theta_exact)
-        if personal_hits is not None or math.prod(tally.questionnaire.sizes) <= ENUMERATED:
-            return _one_group(hits, theta, count, people, z, level, personal_hits)
+    right = float((times * hits(sheets)).sum())
+    error = 0.0
     if personal_hits is not None:
+        decoys, error = _decoys_of(tally.questionnaire, personal_hits, level)
+        found = _one_group(tally, right, decoys)
+    elif math.prod(tally.questionnaire.sizes) <= ENUMERATED:
+        scores, known = hits.enumerated()
+        found = _estimate(scores[tuple(sheets.T)], times, known)
+    else:
+        random = as_random(random_state)
+        known = hits.invented(random)
+        every = np.repeat(sheets, times, axis=0)
+        found = _estimate(hits.drawn(every, random), np.ones(len(every)), known)
+    low, high = found.interval(level)
+    interval = (
+        max(found.share - math.hypot(found.share - low, error), 0.0),
+        min(found.share + math.hypot(high - found.share, error), 1.0),
+    )
+    observed = right / tally.people
+    return Accuracy(found.share, found.unbiased, interval, level, observed, tally.people)
+
+
+def _estimate(scores: Floats, times: Any, known: ChannelVariance) -> Estimate:
+    """The share that these scores estimate."""
+    count, extra = float((times * scores).sum()), float((times * (scores**2 - scores)).sum())
+    return Estimate(count, int(times.sum()), extra, known)
+
+
+def _decoys_of(
+    questionnaire: Questionnaire, others: tuple[int, int], level: float
+) -> tuple[float, float]:
+    """Accuracy on the personal answers of other people, and what its doubt adds to an interval."""
+    channel = questionnaire.channels[0]
+    if len(questionnaire.channels) > 1 or not isinstance(channel, Unrelated):
         raise SchemaError(
             "hits of other people stand in for the law of one unrelated-question group; this "
             "questionnaire has several groups, whose law must be known"
         )
-    if math.prod(tally.questionnaire.sizes) <= ENUMERATED:
-        scores = hits.enumerated()[tuple(sheets.T)]
-    else:
-        sheets, times = np.repeat(sheets, times, axis=0), np.ones(people, np.int64)
-        scores = hits.drawn(sheets, as_random(random_state))
-    mean = float((times * scores).sum()) / people
-    spread = float((times * (scores - mean) ** 2).sum()) / max(people - 1, 1) / people
-    half = z * math.sqrt(spread)
-    return Accuracy(mean, _within(mean - half, mean + half), level, count / people, people)
+    right, asked = others
+    if not 0 <= right <= asked or asked < 1:
+        raise SchemaError(
+            f"personal hits are {right} of {asked} people; give a number from 0 to the people asked"
+        )
+    theta = float(channel.theta_exact)
+    low, high = wilson(right, asked, NormalDist().inv_cdf((1 + level) / 2))
+    return right / asked, (1 - theta) * (high - low) / 2 / theta
 
 
-def _one_group(
-    hits: _Hits,
-    theta: float,
-    count: int,
-    people: int,
-    z: float,
-    level: float,
-    others: tuple[int, int] | None,
-) -> Accuracy:
-    """Wilson's interval of the share that is observed, carried over to the accuracy."""
-    error = 0.0
-    if others is None:
-        decoys = hits.on_decoys()
-    else:
-        right, asked = others
-        if not 0 <= right <= asked or asked < 1:
-            raise SchemaError(f"{right} hits of {asked} people make no sense")
-        decoys = right / asked
-        low, high = wilson(right, asked, z)
-        error = (1 - theta) * (high - low) / 2 / theta
-    accuracy = (count / people - (1 - theta) * decoys) / theta
-    low, high = ((p - (1 - theta) * decoys) / theta for p in wilson(count, people, z))
-    low = accuracy - math.hypot(accuracy - low, error)
-    high = accuracy + math.hypot(high - accuracy, error)
-    return Accuracy(accuracy, _within(low, high), level, count / people, people)
-
-
-def _within(low: float, high: float) -> tuple[float, float]:
-    """An interval of a share: what lies outside [0, 1] is impossible."""
-    return min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
+def _one_group(tally: Tally, right: float, decoys: float) -> Estimate:
+    """MRR, 3.4: the sheet of a person whom the model predicts right shows a hit with probability
+    theta + (1 - theta) decoys, of another person with (1 - theta) decoys.
+    """
+    theta, people = float(tally.questionnaire.channels[0].theta_exact), tally.people
+    chances = theta + (1 - theta) * decoys, (1 - theta) * decoys
+    true, false = (p * (1 - p) / theta**2 for p in chances)
+    known = ChannelVariance((true,) * 3, (false,) * 3, true - false)
+    scores = np.array([1 - chances[1], -chances[1]]) / theta
+    return _estimate(scores, np.array([right, people - right]), known)
 
 
 class _Hits:
-    """Whether a model predicts the target of a sheet from its other answers."""
+    """Whether a model predicts the target of a sheet from its other answers: a predicate."""
 
     def __init__(self, model: NaiveBayesModel, questionnaire: Questionnaire) -> None:
         self.model, self.survey = model, questionnaire
@@ -181,13 +196,25 @@ class _Hits:
         every = np.indices(self.survey.sizes).reshape(len(self.survey.sizes), -1).T
         return self(every).reshape(self.survey.sizes)
 
-    def on_decoys(self) -> float:
-        """Accuracy on personal answers, by their public law."""
-        return float((self._table() * self.survey.law(self.survey.names)).sum())
+    def enumerated(self) -> tuple[Floats, ChannelVariance]:
+        """Scores of every possible sheet, whose mean is the accuracy, and their variance."""
+        names, table = self.survey.names, self._table()
+        scores = unmixed(self.survey, names, table)
+        return scores, channel_variance(self.survey, names, table, scores)
 
-    def enumerated(self) -> Floats:
-        """Scores of every possible sheet whose mean is the accuracy."""
-        return unmixed(self.survey, self.survey.names, self._table())
+    def invented(self, random: Any) -> ChannelVariance:
+        """The variance of drawn scores, from invented people with uniform answers."""
+        truth = np.column_stack([random.integers(size, INVENTED) for size in self.survey.sizes])
+        holds = self(truth) > 0
+        scores = self.drawn(randomized(self.survey, truth, random), random)
+        added = (scores - holds) ** 2
+        true, false = (
+            float(added[some].mean()) if some.any() else float(added.mean())
+            for some in (holds, ~holds)
+        )
+        slope = np.cov(scores**2 - scores, scores)[0, 1] / max(float(np.var(scores)), 1e-12)
+        most = sum(abs(self._weight(lost)) for lost in self._subsets()) ** 2
+        return ChannelVariance((0.0, true, most), (0.0, false, most), slope)
 
     def drawn(self, sheets: Integers, random: Any) -> Floats:
         """The same for given sheets, averages over the personal law being drawn for each person.
@@ -201,11 +228,15 @@ class _Hits:
                 "many different sheets to enumerate; test with fewer questions"
             )
         total = np.zeros(len(sheets))
-        numbers = range(len(self.survey.channels))
-        for size in range(len(self.survey.channels) + 1):
-            for lost in itertools.combinations(numbers, size):
-                total += self._weight(lost) * self._replaced(sheets, lost, random)
+        for lost in self._subsets():
+            total += self._weight(lost) * self._replaced(sheets, lost, random)
         return total
+
+    def _subsets(self) -> list[tuple[int, ...]]:
+        """Which groups may be replaced."""
+        numbers = range(len(self.survey.channels))
+        sizes = range(len(numbers) + 1)
+        return [lost for size in sizes for lost in itertools.combinations(numbers, size)]
 
     def _weight(self, lost: Sequence[int]) -> float:
         """Product over groups: of the inverse channel, what falls on the truth or on the decoy."""

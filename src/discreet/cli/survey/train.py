@@ -49,15 +49,22 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     found = estimate_share(counted, predicate)
     low, high = found.interval(level)
     if as_json:
-        numbers = {"count": found.count, "share": found.share, "people": found.people}
+        numbers = {
+            "share": found.share,
+            "unbiased_share": found.unbiased,
+            "unbiased_count": found.count,
+            "people": found.people,
+        }
         spread = {"noise_variance": found.noise, "variance": found.variance}
         print_json({**numbers, **spread, "interval": [low, high], "level": level})
         return
     printer = console()
     printer.print(f"share      {found.share:.4f}   ({level:.0%} interval {low:.4f} to {high:.4f})")
-    printer.print(f"people     {found.count:,.1f} of {found.people:,}")
+    count = found.share * found.people
+    printer.print(f"people     {count:,.1f} of {found.people:,}")
     deviation = found.noise**0.5
-    printer.print(f"of which the randomization makes uncertain: ± {deviation:,.1f} (one deviation)")
+    printer.print(f"           ± {deviation:,.1f} by the randomization alone (one deviation)")
+    printer.print(f"unbiased   {found.unbiased:.4f}   ({found.count:,.1f} people; may lie outside)")
 
 
 @click.command(
@@ -135,4 +142,5 @@ def test(
     printer = console()
     interval = f"({level:.0%} interval {low:.3f} to {high:.3f})"
     printer.print(f"accuracy   {found.accuracy:.3f}   {interval}")
+    printer.print(f"unbiased   {found.unbiased:.3f}   (may lie outside 0 to 1)")
     printer.print(f"sheets     {found.people:,}; right on {found.observed:.3f} of them as sent")
