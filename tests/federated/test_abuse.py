@@ -180,8 +180,10 @@ def test_a_total_without_one_provider_does_not_open_as_counts(small_key):
     columns = zip(*(key.from_bytes(one.payload, count) for one in said), strict=True)
     total = key.to_bytes([key.add(column) for column in columns])
     receiver = horizontal.Receiver(PARTIES["receiver"], manifest, small_key)
+    seal = pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "total")
+    wrong = forged(manifest, sealed(seal, total), "collector", "total", "receiver")
     with pytest.raises(ProtocolError, match="left the round"):
-        receiver.receive(forged(manifest, total, "collector", "total", "receiver"))
+        receiver.receive(wrong)
 
 
 def test_vertical_refusals(small_key):

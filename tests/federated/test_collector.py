@@ -478,7 +478,7 @@ def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
         ledger_of(str(tmp_path / "none.json"))
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"format": "discreet/bud')
-    with pytest.raises(FormatError, match=r"damaged\.json: this is not a whole budget file"):
+    with pytest.raises(FormatError, match=r"damaged\.json: this is not a whole ledger file"):
         ledger_of(str(damaged))
     assert ledger_of(str(tmp_path / "new.json"), 3.0) is not None
     assert float(Ledger(tmp_path / "new.json").read().left[0]) == 3.0

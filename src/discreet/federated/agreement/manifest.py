@@ -58,8 +58,8 @@ class Manifest(Agreement):
         Horizontal or vertical; who opens the totals (``"counts"``: the receiver,
         ``"probabilities"``: the collector); ciphertexts or masks.
     tolerated : int, default 1
-        How many of those who add noise may be missing or colluding. A party that sees the result
-        knows its own share, so zero is only right where no provider ever sees it.
+        How many of those who add noise may be missing or colluding: at least one with a finite
+        epsilon, because whoever sees the published result knows its own share of the noise.
     margin : int
         Weight of the class counts in the budget; zero derives them from the other statistics.
     round : int
@@ -125,10 +125,13 @@ class Manifest(Agreement):
                 "the class counts have a weight of 0 or more, and 0 in a vertical round, where "
                 "they are derived from the features' tables"
             )
-        if not 0 <= self.tolerated < self.sharers:
+        least = 0 if math.isinf(self.epsilon) else 1
+        if not least <= self.tolerated < self.sharers:
             raise PrivacyError(
-                f"tolerated={self.tolerated}: of {self.sharers} parties who add noise, 0 to "
+                f"tolerated={self.tolerated}: of {self.sharers} parties who add noise, {least} to "
                 f"{self.sharers - 1} may be missing or colluding"
+                + "; with 0 whoever adds noise and sees the result would subtract its own share"
+                * (self.tolerated == 0)
             )
 
     def _check_roster(self) -> None:

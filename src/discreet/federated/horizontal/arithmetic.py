@@ -50,14 +50,14 @@ def slots_of(manifest: Manifest) -> tuple[PublicKey, Slots]:
     return manifest.paillier, Slots(manifest.paillier.bits, parties, width)
 
 
-def submission_length(manifest: Manifest) -> range:
-    """Bytes of a submission and of a total."""
+def submission_length(manifest: Manifest, seal: int = 0) -> range:
+    """Bytes of a submission, and with the bytes of its seal of a total."""
     if manifest.aggregation == "masks":
         length = 8 * manifest.layout.size
     else:
         key, slots = slots_of(manifest)
         length = key.width * slots.plaintexts(manifest.layout.size)
-    return range(length, length + 1)
+    return range(length + seal, length + seal + 1)
 
 
 def opened(own: Identity, manifest: Manifest, key: PrivateKey | None, total: bytes) -> Integers:

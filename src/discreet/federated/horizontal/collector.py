@@ -76,11 +76,11 @@ class Collector:
         return key.to_bytes([key.add(column) for column in columns])
 
     def result(self) -> Message:
-        """What the receiver gets: the hidden total, or in mode probabilities a sealed model."""
-        manifest, receiver = self.manifest, self.manifest.receiver
-        if manifest.mode == "counts":
-            return Message.create(self.own, manifest, "total", receiver.name, self.total())
-        release = Release.of(manifest, opened(self.own, manifest, self.key, self.total()))
-        key = pair_key(self.own, receiver, manifest.hash, "model")
-        content = sealed(key, release.to_probabilities())
-        return Message.create(self.own, manifest, "model", receiver.name, content)
+        """What the receiver gets, sealed: the hidden total, or in mode probabilities a model."""
+        manifest, receiver, content = self.manifest, self.manifest.receiver, self.total()
+        kind = "total"
+        if manifest.mode == "probabilities":
+            release = Release.of(manifest, opened(self.own, manifest, self.key, content))
+            kind, content = "model", release.to_probabilities()
+        key = pair_key(self.own, receiver, manifest.hash, kind)
+        return Message.create(self.own, manifest, kind, receiver.name, sealed(key, content))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import pair_key, unsealed
+from discreet.federated.crypto.masks import SEAL, pair_key, unsealed
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
 
@@ -42,18 +42,18 @@ class Receiver:
         counts = manifest.mode == "counts"
         if counts:
             check_key(manifest, key)
-        length = submission_length(manifest) if counts else range(1, LARGEST_MODEL)
+        length = submission_length(manifest, SEAL) if counts else range(1, LARGEST_MODEL)
         kind = "total" if counts else "model"
         self.inbox = Inbox(manifest, own.name, {(manifest.collector.name, kind): length})
 
     def receive(self, data: bytes | Message) -> Release:
         """Open the result, or refuse it with a reason."""
         message, manifest = self.inbox.read(data), self.manifest
+        key = pair_key(self.own, manifest.collector, manifest.hash, message.kind)
+        content = unsealed(key, message.payload)
         if manifest.mode == "counts":
-            vector = opened(self.own, manifest, self.key, message.payload)
-            release = Release.of(manifest, vector)
+            release = Release.of(manifest, opened(self.own, manifest, self.key, content))
         else:
-            key = pair_key(self.own, manifest.collector, manifest.hash, "model")
-            release = Release.from_probabilities(unsealed(key, message.payload))
+            release = Release.from_probabilities(content)
         self.inbox.keep(message)
         return release

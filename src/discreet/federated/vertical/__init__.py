@@ -11,8 +11,9 @@
 How labels are hidden and added up is a way's affair: ``with_paillier``, ``with_masks``. A
 pad is expanded from the key that a provider shares with the opener, so it is never sent. Shares
 are sealed for the collector: a provider knows its own pads, and would see sums without the
-collector's noise. Rows are aligned by an agreed order of ids; both sides prove to each other that
-they have the same.
+collector's noise. The total is sealed for the receiver: the label provider knows the padded sums
+before the collector's noise was added, and with the published statistics would read that off.
+Rows are aligned by an agreed order of ids; both sides prove to each other that they have the same.
 """
 
 from __future__ import annotations

@@ -60,15 +60,14 @@ class Collector(VerticalParty):
         return message
 
     def result(self) -> Message:
-        """What the receiver gets: padded totals, or in mode probabilities a sealed model."""
+        """What the receiver gets, sealed: padded totals, or in mode probabilities a model."""
         self.inbox.require_all()
         if self._result is None:
-            receiver = self.manifest.receiver
-            if self.manifest.mode == "counts":
-                self._result = self._send("total", receiver.name, self._total)
-            else:
-                release = self._opened(self._total)
-                key = self.way.pair(self.own, receiver, "model")
-                content = sealed(key, release.to_probabilities())
-                self._result = self._send("model", receiver.name, content)
+            receiver, counts = self.manifest.receiver, self.manifest.mode == "counts"
+            content = self._total if counts else self._opened(self._total).to_probabilities()
+            kind = "total" if counts else "model"
+            # sealed, padded as it is: the label provider, who knows the sums before the last share
+            # of noise was added, would otherwise read that share off
+            key = self.way.pair(self.own, receiver, kind)
+            self._result = self._send(kind, receiver.name, sealed(key, content))
         return self._result

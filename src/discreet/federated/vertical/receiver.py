@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import unsealed
+from discreet.federated.crypto.masks import SEAL, unsealed
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
 from discreet.federated.vertical.party import VerticalParty, exactly
-
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = ["Receiver"]
 
@@ -27,17 +21,16 @@ class Receiver(VerticalParty):
         super().__init__(own, manifest, manifest.receiver, "receiver")
         manifest.require_agreed()
         counts = manifest.mode == "counts"
-        length = exactly(self.way.all_sums) if counts else range(1, LARGEST_MODEL)
+        length = exactly(self.way.all_sums + SEAL) if counts else range(1, LARGEST_MODEL)
         kind = "total" if counts else "model"
         self.inbox = Inbox(manifest, own.name, {(manifest.collector.name, kind): length})
 
     def receive(self, data: bytes | Message) -> Release:
         """Open the result, or refuse it with a reason."""
         message = self.inbox.read(data)
-        if self.manifest.mode == "counts":
-            release = self._opened(message.payload)
-        else:
-            key = self.way.pair(self.own, self.manifest.collector, "model")
-            release = Release.from_probabilities(unsealed(key, message.payload))
+        key = self.way.pair(self.own, self.manifest.collector, message.kind)
+        content = unsealed(key, message.payload)
+        counts = self.manifest.mode == "counts"
+        release = self._opened(content) if counts else Release.from_probabilities(content)
         self.inbox.keep(message)
         return release
