@@ -17,7 +17,7 @@ from typing import get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation import shrunk_ratios as shrunk
+from discreet.estimation.shrunk_ratios import Noisy, bayes, margin, normal, simple, tree
 from discreet.model import CellFactor
 from discreet.schema import Numeric
 from discreet.statistics import (
@@ -53,16 +53,16 @@ class LogRatios:
             deviation = math.sqrt(table.variances.max())
             if isinstance(table.cells.feature, Numeric):
                 edges = np.asarray(table.cells.edges)
-                numeric[name] = shrunk.Noisy(table.counts[:, :end], deviation, edges)
+                numeric[name] = Noisy(table.counts[:, :end], deviation, edges)
                 if end < table.cells.size and category:
                     self._absent[name] = _absence(table, deviation)
             else:
                 end = table.cells.size if category else end
-                categorical[name] = shrunk.Noisy(table.counts[:, :end], deviation)
-        self._margins = {n: shrunk.margin(one) for n, one in (numeric | categorical).items()}
+                categorical[name] = Noisy(table.counts[:, :end], deviation)
+        self._margins = {n: margin(one) for n, one in (numeric | categorical).items()}
         self._of_bins = _bins(numeric, self.prior)
-        learnt = shrunk.bayes(categorical, self.prior)
-        average = {n: (shrunk.simple(one) + learnt[n]) / 2 for n, one in categorical.items()}
+        learnt = bayes(categorical, self.prior)
+        average = {n: (simple(one) + learnt[n]) / 2 for n, one in categorical.items()}
         self._of_categories = {"average": average, "learnt": learnt}
 
     def candidates(self) -> list[Scoring]:
@@ -105,9 +105,9 @@ class LogRatios:
         """Factors beta log r + log P(cell): log P(cell | class) where beta is one."""
         found = {}
         for name, evidence in self.evidence(scoring).items():
-            margin = np.ones(evidence.shape[1])
-            margin[: len(self._margins[name])] = self._margins[name]
-            score = evidence + np.log(margin)
+            share = np.ones(evidence.shape[1])
+            share[: len(self._margins[name])] = self._margins[name]
+            score = evidence + np.log(share)
             cells = self.statistics.tables[name].cells
             found[name] = CellFactor(cells, score - max(0.0, float(score.max())))
         return found
@@ -125,20 +125,20 @@ def _prior(statistics: Statistics) -> Floats:
     return np.asarray(kept / kept.sum())
 
 
-def _bins(numeric: Mapping[str, shrunk.Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:
+def _bins(numeric: Mapping[str, Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:
     """Ratios of numeric features: the mean of three estimates, and that with a normal density."""
-    learnt, trees = shrunk.bayes(numeric, prior), _trees(numeric)
+    learnt, trees = bayes(numeric, prior), _trees(numeric)
     average, fitted = {}, {}
     for name, one in numeric.items():
         by_class, pooled = trees[name]
         steps = np.log(by_class / pooled)
-        average[name] = (shrunk.simple(one) + steps + learnt[name]) / 3
-        dense = (steps + shrunk.normal(by_class, pooled, one)) / 2
+        average[name] = (simple(one) + steps + learnt[name]) / 3
+        dense = (steps + normal(by_class, pooled, one)) / 2
         fitted[name] = (average[name] + dense) / 2
     return {"average": average, "fitted": fitted}
 
 
-def _trees(features: Mapping[str, shrunk.Noisy]) -> dict[str, tuple[Floats, Floats]]:
+def _trees(features: Mapping[str, Noisy]) -> dict[str, tuple[Floats, Floats]]:
     """The tree of every feature; those with equally many bins are done together."""
     groups: dict[int, list[str]] = {}
     for name, one in features.items():
@@ -146,7 +146,7 @@ def _trees(features: Mapping[str, shrunk.Noisy]) -> dict[str, tuple[Floats, Floa
     found = {}
     for names in groups.values():
         counts = np.array([features[name].counts for name in names])
-        by_class, pooled = shrunk.tree(counts, np.array([features[n].deviation for n in names]))
+        by_class, pooled = tree(counts, np.array([features[n].deviation for n in names]))
         found.update({name: (by_class[i], pooled[i]) for i, name in enumerate(names)})
     return found
 
@@ -154,5 +154,5 @@ def _trees(features: Mapping[str, shrunk.Noisy]) -> dict[str, tuple[Floats, Floa
 def _absence(table: Table, deviation: float) -> tuple[Floats, Floats]:
     """Log-ratios of a numeric value's being present and missing, each of shape (classes, 1)."""
     pair = np.stack([table.counts[:, :-1].sum(axis=1), table.counts[:, -1]], axis=1)
-    ratio = shrunk.simple(shrunk.Noisy(pair, deviation * math.sqrt(table.cells.size - 1)))
+    ratio = simple(Noisy(pair, deviation * math.sqrt(table.cells.size - 1)))
     return ratio[:, :1], ratio[:, 1:]

@@ -1,11 +1,6 @@
 """The classifier: predicts, explains itself, and is written as plain JSON."""
 
-from discreet.model.naive_bayes import (
-    CellFactor,
-    Factor,
-    GaussianFactor,
-    NaiveBayesModel,
-    normalised,
-)
+from discreet.model.factors import CellFactor, Factor, GaussianFactor
+from discreet.model.naive_bayes import NaiveBayesModel, normalised
 
 __all__ = ["CellFactor", "Factor", "GaussianFactor", "NaiveBayesModel", "normalised"]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,112 +19,26 @@ from pydantic import Field
 
 from discreet.arrays import Floats
 from discreet.documents import Body, dump, load, read_text
-from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
+from discreet.encoding import columns_of, numbers_of, refuse_infinity
 from discreet.errors import FormatError
 from discreet.model.explanation import Evidence, Explanation, show_model
+from discreet.model.factors import (
+    CellBody,
+    CellFactor,
+    Factor,
+    GaussianBody,
+    GaussianFactor,
+    factor_body,
+)
 from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.projection import Projection, ProjectionBody
-from discreet.schema import Numeric, Schema, SchemaBody
-from discreet.statistics import cells_from
+from discreet.schema import Schema, SchemaBody
 
-__all__ = ["CellFactor", "Factor", "GaussianFactor", "NaiveBayesModel"]
+__all__ = ["NaiveBayesModel", "normalised"]
 
 VERSION = 2
 CHUNK = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
-
-
-@dataclass(frozen=True, eq=False)
-class CellFactor:
-    """log P(cell | class), of shape (classes, cells); zero for a cell that is to be ignored."""
-
-    cells: Cells
-    log_probability: Floats
-
-    @property
-    def name(self) -> str:
-        """Name of the feature."""
-        return self.cells.feature.name
-
-    def score(self, column: Any) -> Floats:
-        """What each row's cell adds to each class, of shape (rows, classes)."""
-        return np.ascontiguousarray(self.log_probability.T)[self.cells.column(column)]
-
-    def label(self, value: Any, schema: Schema) -> str:
-        """The cell of a value, in words."""
-        return self.cells.labels[self.cells.index(value)]
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianFactor:
-    """A normal density for each class.
-
-    Parameters
-    ----------
-    feature : Numeric
-    mean, variance : arrays of shape (classes,)
-    truncated : bool
-        Whether the density is confined to the public bounds: divided by Phi(b) - Phi(a), the
-        distribution function at the standardised bounds.
-    missing : array of shape (classes,) or None
-        P(missing | class) where missing is a value of its own; None where it is skipped.
-    """
-
-    feature: Numeric
-    mean: Floats
-    variance: Floats
-    truncated: bool = False
-    missing: Floats | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the feature."""
-        return self.feature.name
-
-    @cached_property
-    def constant(self) -> Floats:
-        """All of the log-density but the square, for each class."""
-        constant = -0.5 * np.log(2 * np.pi * self.variance)
-        if self.truncated:
-            deviation = np.sqrt(self.variance)
-            low = (self.feature.lower - self.mean) / deviation
-            high = (self.feature.upper - self.mean) / deviation
-            constant = constant - _log_ndtr_between(low, high)
-        if self.missing is not None:
-            constant = constant + _log(1 - self.missing)
-        return np.asarray(constant)
-
-    @cached_property
-    def log_missing(self) -> Floats:
-        """What a missing value adds to each class."""
-        if self.missing is None:
-            return np.zeros(len(self.mean))
-        return _log(self.missing)
-
-    def label(self, value: Any, schema: Schema) -> str:
-        """The value, in words."""
-        column = np.array([value], dtype=object)
-        tokens, outliers = schema.missing_tokens, schema.outliers
-        number = float(numbers_of(self.feature, column, tokens, outliers)[0])
-        return "(missing)" if np.isnan(number) else f"{number:g}"
-
-
-Factor = CellFactor | GaussianFactor
-
-
-def _log(probability: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(probability))
-
-
-def _log_ndtr_between(low: Floats, high: Floats) -> Floats:
-    """log(Phi(high) - Phi(low)), also far in a tail, where both round to the same number."""
-    from scipy.special import log_ndtr
-
-    flip = low > 0  # work in the left tail, where log_ndtr is accurate
-    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    a, b = log_ndtr(low), log_ndtr(high)
-    return np.asarray(b + np.log1p(-np.exp(np.minimum(a - b, -1e-300))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,18 +74,7 @@ class NaiveBayesModel:
         if self.log_prior.shape != (classes,) or not (self.log_prior <= 1e-9).all():
             raise FormatError(f"the prior does not fit {classes} classes")
         for factor in self.factors:
-            if isinstance(factor, CellFactor):
-                if factor.log_probability.shape != (classes, factor.cells.size):
-                    raise FormatError(f"{factor.name}: the factor does not fit its cells")
-                if not (factor.log_probability <= 1e-9).all():
-                    raise FormatError(f"{factor.name}: a probability is above one or no number")
-                continue
-            arrays = [factor.mean, factor.variance]
-            arrays += [] if factor.missing is None else [factor.missing]
-            if any(a.shape != (classes,) or not np.isfinite(a).all() for a in arrays):
-                raise FormatError(f"{factor.name}: the density does not fit {classes} classes")
-            if not (factor.variance > 0).all():
-                raise FormatError(f"{factor.name}: a variance is not positive")
+            factor.check(classes)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -302,7 +204,7 @@ class NaiveBayesModel:
         body = {
             "schema": self.schema.to_body(),
             "log_prior": self.log_prior.tolist(),
-            "factors": [_factor_body(factor) for factor in self.factors],
+            "factors": [factor_body(factor) for factor in self.factors],
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
         }
@@ -337,55 +239,9 @@ def normalised(joint: Floats) -> Floats:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-def _factor_body(factor: Factor) -> dict[str, Any]:
-    if isinstance(factor, CellFactor):
-        return {
-            "kind": "cells",
-            "feature": factor.name,
-            "edges": list(factor.cells.edges),
-            "log_probability": factor.log_probability.tolist(),
-        }
-    return {
-        "kind": "gaussian",
-        "feature": factor.name,
-        "mean": factor.mean.tolist(),
-        "variance": factor.variance.tolist(),
-        "truncated": factor.truncated,
-        "missing": None if factor.missing is None else factor.missing.tolist(),
-    }
-
-
-class _CellBody(Body):
-    kind: Literal["cells"]
-    feature: str
-    edges: list[float]
-    log_probability: list[list[float]]
-
-    def factor(self, schema: Schema) -> Factor:
-        cells = cells_from(schema, self.feature, self.edges)
-        return CellFactor(cells, np.array(self.log_probability, dtype=float))
-
-
-class _GaussianBody(Body):
-    kind: Literal["gaussian"]
-    feature: str
-    mean: list[float]
-    variance: list[float]
-    truncated: bool
-    missing: list[float] | None
-
-    def factor(self, schema: Schema) -> Factor:
-        feature = schema[self.feature]
-        if not isinstance(feature, Numeric):
-            raise FormatError(f"{self.feature} is not numeric, so it has no density")
-        missing = None if self.missing is None else np.array(self.missing)
-        mean, variance = np.array(self.mean), np.array(self.variance)
-        return GaussianFactor(feature, mean, variance, self.truncated, missing)
-
-
 class _ModelBody(Body):
     public: SchemaBody = Field(alias="schema")
     log_prior: list[float]
-    factors: list[_CellBody | _GaussianBody]
+    factors: list[CellBody | GaussianBody]
     guarantee: GuaranteeBody
     projection: ProjectionBody | None

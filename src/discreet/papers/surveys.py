@@ -140,7 +140,7 @@ def by_default(split: Split, totals: Any, values: Any, theta: float) -> Any:
     """The same with the default estimator, whose variances follow from the channel."""
     from discreet import Categorical, Schema, Statistics, estimate
     from discreet.encoding import Cells
-    from discreet.model.naive_bayes import CellFactor
+    from discreet.model import CellFactor
     from discreet.privacy import Guarantee
     from discreet.statistics import Table
 

@@ -1,0 +1,180 @@
+"""What a feature adds to the score of each class: a table over cells, or a normal density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.documents import Body
+from discreet.encoding import Cells, numbers_of
+from discreet.errors import FormatError
+from discreet.schema import Numeric, Schema
+from discreet.statistics import cells_from
+
+__all__ = ["CellBody", "CellFactor", "Factor", "GaussianBody", "GaussianFactor", "factor_body"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellFactor:
+    """log P(cell | class), of shape (classes, cells); zero for a cell that is to be ignored."""
+
+    cells: Cells
+    log_probability: Floats
+
+    @property
+    def name(self) -> str:
+        """Name of the feature."""
+        return self.cells.feature.name
+
+    def check(self, classes: int) -> None:
+        """Refuse what does not fit the cells or is not a probability."""
+        if self.log_probability.shape != (classes, self.cells.size):
+            raise FormatError(f"{self.name}: the factor does not fit its cells")
+        if not (self.log_probability <= 1e-9).all():
+            raise FormatError(f"{self.name}: a probability is above one or not a number")
+
+    def score(self, column: Any) -> Floats:
+        """What each row's cell adds to each class, of shape (rows, classes)."""
+        return np.ascontiguousarray(self.log_probability.T)[self.cells.column(column)]
+
+    def label(self, value: Any, schema: Schema) -> str:
+        """The cell of a value, in words."""
+        return self.cells.labels[self.cells.index(value)]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFactor:
+    """A normal density for each class.
+
+    Parameters
+    ----------
+    feature : Numeric
+    mean, variance : arrays of shape (classes,)
+    truncated : bool
+        Whether the density is confined to the public bounds: divided by Phi(b) - Phi(a), the
+        distribution function at the standardised bounds.
+    missing : array of shape (classes,) or None
+        P(missing | class) where missing is a value of its own; None where it is skipped.
+    """
+
+    feature: Numeric
+    mean: Floats
+    variance: Floats
+    truncated: bool = False
+    missing: Floats | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the feature."""
+        return self.feature.name
+
+    def check(self, classes: int) -> None:
+        """Refuse what does not fit the classes or is not a density."""
+        arrays = [self.mean, self.variance]
+        arrays += [] if self.missing is None else [self.missing]
+        if any(a.shape != (classes,) or not np.isfinite(a).all() for a in arrays):
+            raise FormatError(f"{self.name}: the density does not fit {classes} classes")
+        if not (self.variance > 0).all():
+            raise FormatError(f"{self.name}: a variance is not positive")
+
+    @cached_property
+    def constant(self) -> Floats:
+        """All of the log-density but the square, for each class."""
+        constant = -0.5 * np.log(2 * np.pi * self.variance)
+        if self.truncated:
+            deviation = np.sqrt(self.variance)
+            low = (self.feature.lower - self.mean) / deviation
+            high = (self.feature.upper - self.mean) / deviation
+            constant = constant - _log_ndtr_between(low, high)
+        if self.missing is not None:
+            constant = constant + _log(1 - self.missing)
+        return np.asarray(constant)
+
+    @cached_property
+    def log_missing(self) -> Floats:
+        """What a missing value adds to each class."""
+        if self.missing is None:
+            return np.zeros(len(self.mean))
+        return _log(self.missing)
+
+    def label(self, value: Any, schema: Schema) -> str:
+        """The value, in words."""
+        column = np.array([value], dtype=object)
+        tokens, outliers = schema.missing_tokens, schema.outliers
+        number = float(numbers_of(self.feature, column, tokens, outliers)[0])
+        return "(missing)" if np.isnan(number) else f"{number:g}"
+
+
+Factor = CellFactor | GaussianFactor
+
+
+def _log(probability: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probability))
+
+
+def _log_ndtr_between(low: Floats, high: Floats) -> Floats:
+    """log(Phi(high) - Phi(low)), also far in a tail, where both round to the same number."""
+    from scipy.special import log_ndtr
+
+    flip = low > 0  # work in the left tail, where log_ndtr is accurate
+    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+    a, b = log_ndtr(low), log_ndtr(high)
+    return np.asarray(b + np.log1p(-np.exp(np.minimum(a - b, -1e-300))))
+
+
+def factor_body(factor: Factor) -> dict[str, Any]:
+    """Plain values for JSON."""
+    if isinstance(factor, CellFactor):
+        return {
+            "kind": "cells",
+            "feature": factor.name,
+            "edges": list(factor.cells.edges),
+            "log_probability": factor.log_probability.tolist(),
+        }
+    return {
+        "kind": "gaussian",
+        "feature": factor.name,
+        "mean": factor.mean.tolist(),
+        "variance": factor.variance.tolist(),
+        "truncated": factor.truncated,
+        "missing": None if factor.missing is None else factor.missing.tolist(),
+    }
+
+
+class CellBody(Body):
+    """The shape of a table on disk."""
+
+    kind: Literal["cells"]
+    feature: str
+    edges: list[float]
+    log_probability: list[list[float]]
+
+    def factor(self, schema: Schema) -> Factor:
+        """The factor, if it fits the schema."""
+        cells = cells_from(schema, self.feature, self.edges)
+        return CellFactor(cells, np.array(self.log_probability, dtype=float))
+
+
+class GaussianBody(Body):
+    """The shape of a density on disk."""
+
+    kind: Literal["gaussian"]
+    feature: str
+    mean: list[float]
+    variance: list[float]
+    truncated: bool
+    missing: list[float] | None
+
+    def factor(self, schema: Schema) -> Factor:
+        """The factor, if it fits the schema."""
+        feature = schema[self.feature]
+        if not isinstance(feature, Numeric):
+            raise FormatError(f"{self.feature} is not numeric, so it has no density")
+        missing = None if self.missing is None else np.array(self.missing)
+        mean, variance = np.array(self.mean), np.array(self.variance)
+        return GaussianFactor(feature, mean, variance, self.truncated, missing)
