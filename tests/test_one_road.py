@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import (
+    Categorical,
     CentralNB,
     FederatedNB,
     LocalNB,
@@ -108,9 +109,11 @@ def test_federated_statistics_make_the_federated_model(numeric, epsilon):
 
 
 def test_a_federated_model_of_one_class_is_made_on_the_same_road():
-    schema = Schema([Numeric("x", 0, 1)], "y", ["only"])
-    nb = FederatedNB(1.0, schema=schema, random_state=0).fit(np.full((40, 1), 0.5), ["only"] * 40)
+    schema = Schema([Numeric("x", 0, 1), Categorical("z", ["a", "b"])], "y", ["only"])
+    rows = np.array([[0.5, "a"]] * 40, dtype=object)
+    nb = FederatedNB(1.0, schema=schema, random_state=0).fit(rows, ["only"] * 40)
     assert same_model(nb)
+    assert all(np.isfinite(factor.log_probability).all() for factor in nb.model_.factors)
 
 
 @pytest.mark.parametrize(
