@@ -23,23 +23,22 @@ SLICE = 250_000
 
 def make(path: Path, reports: int, oracle: str, repeat: float) -> None:
     """Write the plan and its reports, slice by slice."""
+    from discreet.collection.files import ReportFile
+    from discreet.collection.simulation import answers
     from discreet.datasets import mortgage
     from discreet.encoding import class_codes
-    from discreet.local.bulk import ReportFile
     from discreet.local.planning import make_plan
-    from discreet.local.simulation import answers, encoded
     from discreet.randomness import CryptoRandom
 
     people = mortgage(SLICE)
     plan = make_plan(people.schema, 1.0, reports, oracle=oracle)
     path.with_suffix(".json").write_text(plan.to_json())
-    classes, columns = class_codes(people.schema, people.y), encoded(plan, people.X)
+    records = plan.encoded(people.X, class_codes(people.schema, people.y))
     random = CryptoRandom()
     with ReportFile(path, plan) as file:
         for start in range(0, reports, SLICE):
             size = min(SLICE, reports - start)
-            part = {name: column[:size] for name, column in columns.items()}
-            for question, rows, values in answers(plan, classes[:size], part, random):
+            for question, rows, values in answers(plan, records[:size], random):
                 ids = random.raw(16 * len(rows)).reshape(-1, 16)
                 file.write(question, ids, values)
                 again = int(repeat * len(rows))
@@ -49,7 +48,7 @@ def make(path: Path, reports: int, oracle: str, repeat: float) -> None:
 def run(path: Path) -> None:
     """In a process of its own: seconds (imports are in them), peak memory, what was counted."""
     start = time.perf_counter()
-    from discreet.local.bulk import tally_parquet
+    from discreet.collection.bulk import tally_parquet
     from discreet.local.plan import Plan
 
     tally = tally_parquet(Plan.read(path.with_suffix(".json")), str(path))

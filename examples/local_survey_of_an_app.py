@@ -12,11 +12,7 @@ from collections.abc import Iterator
 
 from discreet import estimate
 from discreet.datasets import mortgage
-from discreet.local.inversion import statistics_of
-from discreet.local.plan import Plan
-from discreet.local.planning import make_plan
-from discreet.local.respondent import MemoryStore, Respondent
-from discreet.local.tally import Tally
+from discreet.local import MemoryStore, Plan, Respondent, Tally, make_plan, statistics_of
 from discreet.model.evaluation import score
 
 PEOPLE = 4_000
@@ -40,7 +36,7 @@ def main() -> None:
         print(f"question {number}: {asked} ({question.mechanism.name})")
 
     tally = Tally.of(plan, reports(plan.to_json()))
-    print(f"{tally.people} reports counted, {sum(tally.rejected.values())} rejected\n")
+    print(f"{tally.reports} reports counted, {sum(tally.rejected.values())} rejected\n")
 
     model = estimate(statistics_of(tally))
     print(model.guarantee)

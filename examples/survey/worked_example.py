@@ -17,13 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from discreet import estimate
+from discreet.survey import (
+    MemoryStore,
+    Questionnaire,
+    Respondent,
+    Tally,
+    accuracy_on_sheets,
+    estimate_share,
+    statistics_of,
+)
 from discreet.survey.beliefs import Beliefs
-from discreet.survey.inversion import estimate_share, statistics_of
 from discreet.survey.measure import measure
-from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.respondent import MemoryStore, Respondent
-from discreet.survey.tally import Tally
-from discreet.survey.testing import accuracy_on_sheets
 
 FILE = Path(__file__).with_name("questionnaire.yaml")
 PEOPLE = 4_000
@@ -49,7 +53,7 @@ def sheets(questionnaire_file: str, seed: int) -> Iterator[str]:
     """One randomized sheet from each person. A real device keeps it in a FolderStore."""
     questionnaire = Questionnaire.from_json(questionnaire_file)  # refused if its channels lie
     for answers in population(PEOPLE, seed):
-        yield Respondent(questionnaire, MemoryStore()).sheet(answers).to_json()
+        yield Respondent(questionnaire, MemoryStore()).report(answers).to_json()
 
 
 # ---------------------------------------------------------------- at the collector
@@ -60,7 +64,7 @@ def main() -> None:
     print(f"\n{questionnaire.sentence}\n")
 
     tally = Tally.of(questionnaire, sheets(questionnaire.to_json(), seed=0))
-    print(f"{tally.people} sheets counted, {tally.rejected.total()} rejected")
+    print(f"{tally.reports} sheets counted, {tally.rejected.total()} rejected")
     for predicate in ("burnout = yes", "sleep != well and (overtime = yes or leaving = yes)"):
         found = estimate_share(tally, predicate)
         low, high = found.interval()

@@ -14,9 +14,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 from discreet.datasets import mortgage
-from discreet.local.plan import Plan
-from discreet.local.report import Report
-from discreet.local.tally import Tally
+from discreet.local import Plan, Report, Tally
 from discreet.model import NaiveBayesModel
 
 Run = Callable[..., Result]
@@ -101,7 +99,7 @@ def test_from_a_plan_to_predictions_through_files(ok: Run, options: list[str]) -
     assert "raw data" in perturbed.stderr
     assert f"{PEOPLE:,} reports" in perturbed.stderr
     ok("local", "tally", "plan.json", "r.parquet", "-o", "tally.json")
-    assert Tally.read("tally.json").people == PEOPLE
+    assert Tally.read("tally.json").reports == PEOPLE
     trained = ok("local", "train", "tally.json", "-o", "trained.json").stdout
     assert "epsilon = 2 per person" in trained
     assert f"{PEOPLE:,} counted" in trained
@@ -168,7 +166,7 @@ def test_a_plan_can_go_to_standard_output(ok: Run, planned: Plan) -> None:
 
 def test_several_reports_share_the_epsilon(ok: Run) -> None:
     plan = ["local", "plan", "mortgage.schema.json", "--epsilon", 1, "--reports", 4, "-o", "p.json"]
-    assert "4 reports a person" in ok(*plan).stdout
+    assert "4 reports per person" in ok(*plan).stdout
     made = Plan.read("p.json")
     assert (made.epsilon, made.report_epsilon, made.guarantee.epsilon) == (1.0, 0.25, 1.0)
 
@@ -199,8 +197,9 @@ def test_a_device_prints_its_one_report(ok: Run, planned: Plan) -> None:
     first, second = records(2)
     Path("me.json").write_text(json.dumps(first))
     made = ok("local", "report", "plan.json", "me.json", "--store", "kept").stdout
-    assert Report.from_json(made).plan == planned.digest
-    assert [file.read_text() for file in Path("kept").iterdir()] == [made]
+    assert Report.from_json(made).collection == planned.digest
+    (kept,) = Path("kept").glob("*.report.json")
+    assert json.loads(kept.read_text())["report"] == made
     assert ok("local", "report", "plan.json", "me.json", "--store", "kept").stdout == made
     Path("me.json").write_text(json.dumps(second))
     assert ok("local", "report", "plan.json", "me.json", "--store", "kept").stdout == made
@@ -214,7 +213,7 @@ def test_a_device_prints_its_one_report(ok: Run, planned: Plan) -> None:
 def test_a_record_may_come_from_standard_input(ok: Run, planned: Plan) -> None:
     arguments = ["local", "report", "plan.json", "-", "--store", "kept"]
     result = CliRunner().invoke(main, arguments, input=json.dumps(records(1)[0]))
-    assert Report.from_json(result.stdout).plan == planned.digest
+    assert Report.from_json(result.stdout).collection == planned.digest
 
 
 def test_a_second_report_needs_a_plan_that_allows_it(ok: Run, refused: Refused) -> None:
@@ -278,7 +277,7 @@ def test_a_seed_repeats_itself_and_ends_the_promise(ok: Run, planned: Plan) -> N
         files.append(pq.read_table(f"{name}.parquet"))
     assert files[0].equals(files[1])
     shown = ok("local", "tally", "plan.json", "a.parquet", "-o", "tally.json").stdout
-    assert "promise nothing" in shown
+    assert "no promise holds" in shown
     ok("local", "train", "tally.json", "-o", "trained.json")
     assert not NaiveBayesModel.read("trained.json").guarantee.private
 
@@ -288,7 +287,7 @@ def test_without_a_seed_nothing_repeats(ok: Run, planned: Plan) -> None:
         ok("local", "perturb", "plan.json", "mortgage.csv", "-o", f"{name}.parquet")
     a, b = (pq.read_table(f"{name}.parquet") for name in ("a", "b"))
     assert not set(a["id"].to_pylist()) & set(b["id"].to_pylist())
-    assert a.column_names == ["id", "plan", "question", "value"]
+    assert a.column_names == ["id", "collection", "question", "value"]
 
 
 def test_a_table_that_cannot_be_perturbed(ok: Run, planned: Plan, run: Run) -> None:
@@ -330,7 +329,7 @@ def test_reports_in_lines_and_in_parquet_come_to_the_same(ok: Run, planned: Plan
     assert "misshapen: 1" in shown
     ok("local", "tally", "plan.json", "r.parquet", "-o", "r.json")
     whole, part = Tally.read("both.json"), Tally.read("r.json")
-    assert whole.people == PEOPLE + 12
+    assert whole.reports == PEOPLE + 12
     assert whole.repeated == 1 + 7
     assert whole.rejected == one.rejected
     for all_, some, few in zip(whole.sums, part.sums, one.sums, strict=True):
@@ -344,14 +343,14 @@ def test_tallies_are_merged(ok: Run, refused: Refused, planned: Plan) -> None:
         ok("local", "tally", "plan.json", f"{name}.jsonl", "-o", f"{name}.json")
     merge = ["local", "tally", "plan.json", "-o", "all.json", "--merge"]
     ok(*merge, "a.json", "--merge", "b.json")
-    assert Tally.read("all.json").people == 6
+    assert Tally.read("all.json").reports == 6
     ok("local", "tally", "plan.json", "a.jsonl", "--merge", "b.json", "-o", "more.json")
     assert Path("more.json").read_text() == Path("all.json").read_text()
     assert "in both tallies" in refused(*merge, "a.json", "--merge", "c.json")
     ok("local", "perturb", "plan.json", "mortgage.csv", "-o", "r.parquet")
     result = ok("local", "tally", "plan.json", "r.parquet", "--merge", "a.json", "-o", "m.json")
     assert "not checked" in result.stderr
-    assert Tally.read("m.json").people == PEOPLE + 4
+    assert Tally.read("m.json").reports == PEOPLE + 4
 
 
 def test_what_cannot_be_tallied(ok: Run, run: Run, refused: Refused, planned: Plan) -> None:

@@ -140,7 +140,7 @@ def test_one_person_sends_one_sheet(run, q, tmp_path):
     assert (counted["counted"], counted["repeated"]) == (1, 1)
     assert counted["rejected"] == {"misshapen": 1}
     by_hand = result_of(run, "survey", "answer", q, "me.json", "--store", "hand", "--by-hand")
-    assert by_hand["sheet"]["answers"] == [2, 0, 1, 1, 0, 0]
+    assert by_hand["sheet"]["value"] == [2, 0, 1, 1, 0, 0]
     assert "own randomization device" in by_hand["guarantee"]["text"]
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.collection.bulk import tally_parquet
+from discreet.collection.simulation import answers
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
-from discreet.local.bulk import tally_parquet
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
-from discreet.local.simulation import answers, encoded
 from discreet.randomness import SeededRandom
 
 pytestmark = pytest.mark.slow
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.slow
 def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]]:
     """Reports with repetitions, reused ids, foreign ones and answers out of domain."""
     data, source, chance = mortgage(people), SeededRandom(4), random.Random(4)
-    columns, classes = encoded(plan, data.X), class_codes(data.schema, data.y)
+    records = plan.encoded(data.X, class_codes(data.schema, data.y))
     rows = [
         (source.raw(16).tobytes(), plan.digest, question, value)
-        for question, _, values in answers(plan, classes, columns, source)
+        for question, _, values in answers(plan, records, source)
         for value in values.tolist()
     ]
     spoiled = [*rows, *chance.sample(rows, 30)]
@@ -54,7 +54,7 @@ def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]
 )
 def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     plan = make_plan(mortgage(1).schema, 1.0, 400, **options)
-    kinds = {"id": pa.binary(), "plan": pa.string(), "question": pa.int32()}
+    kinds = {"id": pa.binary(), "collection": pa.string(), "question": pa.int32()}
     shape = pa.schema({**kinds, "value": pa.list_(pa.int64())})
     table = pa.table(list(zip(*delivered(plan, 400), strict=True)), schema=shape)
     path = tmp_path / "reports.parquet"
@@ -62,7 +62,7 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
     embedded = tally_parquet(plan, path)
     for source in (f"spark:{path}", spark.read.parquet(str(path))):
         spread = tally_parquet(plan, source)
-        assert spread.respondents.tolist() == embedded.respondents.tolist()
+        assert spread.counted.tolist() == embedded.counted.tolist()
         assert [s.tolist() for s in spread.sums] == [s.tolist() for s in embedded.sums]
         assert spread.rejected == embedded.rejected
         assert spread.repeated == embedded.repeated > 0

@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, SeededRandom
+from discreet.collection.simulation import simulate
+from discreet.collection.tally import Tally
 from discreet.local.inversion import statistics_of
 from discreet.local.planning import make_plan, question_cost
-from discreet.local.simulation import encoded, simulate
 from discreet.local.size import outlook, precision_of, respondents_for
-from discreet.local.tally import Tally
 from discreet.local.waves import combined
 from discreet.mechanisms.frequency import cost, oracle_of
 
@@ -35,8 +35,8 @@ def population(people=3000, seed=0):
 
 
 def estimates(plan, c, columns, repeats=REPEATS):
-    cells = encoded(plan, columns)
-    return [statistics_of(simulate(plan, c, cells, SeededRandom(seed))) for seed in range(repeats)]
+    records = plan.encoded(columns, c)
+    return [statistics_of(simulate(plan, records, SeededRandom(seed))) for seed in range(repeats)]
 
 
 @pytest.mark.parametrize("oracle", ["de", "sue", "oue", "she", "the", "ss", "olh", "hr", "auto"])
@@ -45,7 +45,7 @@ def test_tables_and_totals_are_unbiased_with_the_stated_variance(oracle, epsilon
     c, columns = population()
     plan = make_plan(SCHEMA, epsilon, len(c), kind=kind, oracle=oracle, bins=3)
     found = estimates(plan, c, columns, 120)
-    cells = encoded(plan, columns)
+    cells = plan.encoded(columns, c).columns
     for name in SCHEMA.names:
         truth = np.zeros(found[0].tables[name].counts.shape)
         np.add.at(truth, (c, cells[name]), 1)
@@ -69,7 +69,7 @@ def test_a_biased_twin_is_found():
     c, columns = population()
     plan = make_plan(SCHEMA, 3.0, len(c), kind="paper", bins=3)
     found = estimates(plan, c, columns, 120)
-    cells = encoded(plan, columns)
+    cells = plan.encoded(columns, c).columns
     truth = np.zeros(found[0].tables["a"].counts.shape)
     np.add.at(truth, (c, cells["a"]), 1)
     table = found[0].tables["a"]
@@ -114,8 +114,8 @@ def test_an_empty_or_one_sided_tally_is_an_error():
 def test_a_question_nobody_answered_teaches_nothing():
     c, columns = population(40)
     plan = make_plan(SCHEMA, 1.0, 40, kind="pairs", bins=3)
-    tally = simulate(plan, c, encoded(plan, columns), SeededRandom(0))
-    tally.respondents[1] = 0
+    tally = simulate(plan, plan.encoded(columns, c), SeededRandom(0))
+    tally.counted[1] = 0
     tally.sums[1][:] = 0
     statistics = statistics_of(tally)
     assert np.ptp(statistics.tables["b"].counts) == 0
@@ -127,8 +127,7 @@ def test_waves_combine_by_precision():
     half = slice(None, None, 2), slice(1, None, 2)
     parts = [
         statistics_of(
-            simulate(plan, c[s], encoded(plan, {n: x[s] for n, x in columns.items()}),
-                     SeededRandom(i)),
+            simulate(plan, plan.encoded(columns, c)[s], SeededRandom(i)),
             Guarantee(2.0, neighbours="replace", trust="local"),
         )
         for i, s in enumerate(half)

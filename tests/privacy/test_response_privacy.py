@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, PrivacyError, Schema, SchemaError
+from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import EstimationError
 from discreet.mechanisms.laws import Law
 from discreet.mechanisms.response import MODELS, ONE, Related, Response, Unrelated
 from discreet.privacy import epsilon_of_channel
 from discreet.randomness import Random
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.respondent import MemoryStore, Respondent
 
 Output = tuple[Any, ...]
 Chances = dict[Output, Fraction]
@@ -206,7 +206,7 @@ def sheet_of(survey: Questionnaire, answers: dict[str, str]) -> Callable[[Choice
     """The text that leaves the device."""
 
     def send(random: Choices) -> Output:
-        sheet = Respondent(survey, MemoryStore(), random_state=random).sheet(answers)
+        sheet = Respondent(survey, MemoryStore(), random_state=random).report(answers)
         return (sheet.to_json(),)
 
     return send
@@ -242,7 +242,7 @@ def test_a_sheet_sent_again_is_the_same_sheet():
     def again(answers):
         def send(random):
             respondent = Respondent(TWO, MemoryStore(), random_state=random)
-            return tuple(respondent.sheet(answers).to_json() for _ in range(3))
+            return tuple(respondent.report(answers).to_json() for _ in range(3))
 
         return send
 
@@ -330,7 +330,9 @@ def test_own_personal_answers_have_no_epsilon_against_who_knows_them():
 
     def send_of(answers):
         def send(random):
-            made = Respondent(own, MemoryStore(), random_state=random).sheet(answers, known)
+            made = Respondent(own, MemoryStore(), unprotected=True, random_state=random).report(
+                answers, known
+            )
             return (made.to_json(),)
 
         return send
@@ -341,7 +343,9 @@ def test_own_personal_answers_have_no_epsilon_against_who_knows_them():
 
 
 def test_nothing_but_the_answers_is_in_a_sheet():
-    sheet = Respondent(TWO, MemoryStore()).sheet({"a": "n", "b": "y", "c": "n"})
+    sheet = Respondent(TWO, MemoryStore()).report({"a": "n", "b": "y", "c": "n"})
     body = json.loads(sheet.to_json())
-    assert body.keys() == {"format", "version", "questionnaire", "id", "answers", "digest"}
-    assert len(body["answers"]) == 3
+    assert body.keys() == {
+        "format", "version", "collection", "id", "question", "value", "digest"
+    }  # fmt: skip
+    assert len(body["value"]) == 3

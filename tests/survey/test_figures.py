@@ -10,10 +10,10 @@ from scipy import stats
 
 from discreet import Categorical, Schema
 from discreet.papers import surveys as figures
+from discreet.collection.simulation import simulate
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.simulation import simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 

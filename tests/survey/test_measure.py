@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, Schema, SchemaError, SurveyNB, estimate
+from discreet.collection.simulation import simulate
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
 from discreet.survey.inversion import statistics_of
@@ -20,7 +21,6 @@ from discreet.survey.measure import (
     unrelated_channel,
 )
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.simulation import simulate
 
 BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 

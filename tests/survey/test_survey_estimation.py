@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError
+from discreet.collection.simulation import simulate
+from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import estimate_share, statistics_of, unmixed
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.respondent import randomized
-from discreet.survey.simulation import simulate
-from discreet.survey.tally import Tally
 
 BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 THREE = Schema(
@@ -85,7 +84,7 @@ def test_the_sampler_follows_that_law(sheet_law):
             continue
         people = np.tile(truth, (200_000, 1))
         tally = Tally(survey)
-        tally.add_answers(randomized(survey, people, SeededRandom(3)))
+        tally.add_values(0, survey.randomized(0, people, SeededRandom(3)))
         sent, expected = tally.margin(survey.names), 200_000 * law
         assert not sent[expected == 0].any()
         ok = expected > 0
@@ -110,7 +109,9 @@ def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented)
         if survey.personal == "own":
             flat = rng.choice(law.size, len(truth), p=law.ravel())
             own = np.column_stack(np.unravel_index(flat, law.shape))
-        tally = simulate(survey, truth, SeededRandom(repeat), own)
+        tally = simulate(
+            survey, truth if own is None else np.hstack([truth, own]), SeededRandom(repeat)
+        )
         estimate = estimate_share(tally, predicate)
         found.append(estimate.count)
         stated.append(estimate.noise)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError, SurveyNB, estimate
+from discreet.collection.simulation import simulate
+from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
 from discreet.survey import testing
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.simulation import simulate
-from discreet.survey.tally import Tally
 from discreet.survey.testing import accuracy_on_sheets
 from discreet.tables.in_memory import count_arrays
 
@@ -103,10 +103,10 @@ def test_hits_of_people_without_a_sheet_stand_in_for_the_law():
     by_hits = accuracy_on_sheets(MODEL, tally, personal_hits=(decoys, 2000))
     assert by_hits.accuracy == pytest.approx(by_law.accuracy, abs=1e-3)
     assert by_hits.interval[0] < by_law.interval[0] < by_law.interval[1] < by_hits.interval[1]
+    several = Tally(SURVEYS["two groups"])
+    several.add_values(0, *tally.distinct())
     with pytest.raises(SchemaError, match="several groups"):
-        accuracy_on_sheets(
-            MODEL, Tally(SURVEYS["two groups"], *tally.distinct()), personal_hits=(1, 2)
-        )
+        accuracy_on_sheets(MODEL, several, personal_hits=(1, 2))
     with pytest.raises(SchemaError, match="3 of 2 people"):
         accuracy_on_sheets(MODEL, tally, personal_hits=(3, 2))
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.collection.simulation import simulate
 from discreet.encoding import Bins, columns_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
@@ -32,7 +33,6 @@ from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import Approach, Kind, make_plan, quantile_cuts
 from discreet.local.projection import DCA, PCA, fit_projection
-from discreet.local.simulation import encoded, simulate
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
 from discreet.projection import Projection
@@ -299,8 +299,8 @@ class LocalNB(PrivateEstimator):
             if people == 0:
                 continue
             plan = self.plan_ = _plan_of(rows.schema, bins, people, focus, given)
-            cells = encoded(plan, {n: np.asarray(c)[asked] for n, c in rows.columns.items()})
-            tally = simulate(plan, codes[asked], cells, random)
+            columns = {n: np.asarray(c)[asked] for n, c in rows.columns.items()}
+            tally = simulate(plan, plan.encoded(columns, codes[asked]), random)
             promise = kept(plan.guarantee, RESTS)
             found.append(statistics_of(tally, promise))
             if wave + 1 < waves:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.collection.simulation import simulate
 from discreet.encoding import is_missing
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess
@@ -24,7 +25,6 @@ from discreet.statistics import Scoring, Statistics
 from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
-from discreet.survey.simulation import simulate
 
 __all__ = ["SurveyNB"]
 

@@ -2,6 +2,61 @@
 
 ::
 
-    plan ─► respondent ─► report ─► tally ─► Statistics
+    Plan ─► Respondent ─► Report ─► Tally ─► Statistics
     public  their device  one, once  sums     estimates with variances
+
+The names that a collection needs; each is imported when it is first used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "make_plan": "local.planning",
+    "Plan": "local.plan",
+    "Question": "local.plan",
+    "Respondent": "collection.respondent",
+    "FolderStore": "collection.store",
+    "MemoryStore": "collection.store",
+    "Report": "collection.report",
+    "Tally": "collection.tally",
+    "tally_parquet": "collection.bulk",
+    "statistics_of": "local.inversion",
+}
+
+__all__ = [
+    "FolderStore",
+    "MemoryStore",
+    "Plan",
+    "Question",
+    "Report",
+    "Respondent",
+    "Tally",
+    "make_plan",
+    "statistics_of",
+    "tally_parquet",
+]
+
+if TYPE_CHECKING:
+    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.report import Report
+    from discreet.collection.respondent import Respondent
+    from discreet.collection.store import FolderStore, MemoryStore
+    from discreet.collection.tally import Tally
+    from discreet.local.inversion import statistics_of
+    from discreet.local.plan import Plan, Question
+    from discreet.local.planning import make_plan
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'discreet.local' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

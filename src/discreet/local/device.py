@@ -77,7 +77,7 @@ def _single(plan: Plan, name: str, value: Any) -> NDArray[Any]:
     return np.array([Cells.of(plan.schema, name).index(value)])
 
 
-def encoded(plan: Plan, columns: Mapping[str, Any], classes: Integers | None = None) -> Records:
+def encoded(plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None = None) -> Records:
     """Columns of many records as the questions of a plan see them; others are not looked at.
 
     Parameters

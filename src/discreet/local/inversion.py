@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import norm_sub
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import question_cost
-from discreet.local.tally import Tally
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.privacy import Guarantee
 from discreet.schema import Numeric
@@ -25,7 +25,7 @@ from discreet.statistics import Moments, Statistics, Table
 __all__ = ["statistics_of"]
 
 
-def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistics:
+def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Statistics:
     """Unbiased statistics of everyone, from one report each.
 
     Parameters
@@ -34,14 +34,14 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
     guarantee : Guarantee, optional
         The promise to attach; the plan's own if not given.
     """
-    plan, people = tally.plan, tally.people
+    plan, people = tally.collection, tally.people
     if people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no reports")
     classes = len(plan.schema.classes)
     margins: list[tuple[Floats, float]] = []
     tables: dict[str, Table] = {}
     means: dict[tuple[str, int], tuple[Floats, float, int]] = {}
-    for question, m, sums in zip(plan.questions, tally.respondents, tally.sums, strict=True):
+    for question, m, sums in zip(plan.questions, tally.counted, tally.sums, strict=True):
         if m == 0:
             continue
         if isinstance(question.mechanism, FrequencyOracle):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
@@ -196,9 +197,13 @@ class Plan:
         return (*self.questions[question].features, self.schema.target)
 
     def draw(self, people: int, random: Random) -> Integers:
-        """Which question each of some people answers, drawn without looking at a record."""
-        draws = random.integers(int(self.bounds[-1]), people)
-        return np.searchsorted(self.bounds, draws, side="right")
+        """Which question each of some people answers: drawn by each, or dealt in exact shares."""
+        if self.assignment == "draw":
+            draws = random.integers(int(self.bounds[-1]), people)
+            return np.searchsorted(self.bounds, draws, side="right")
+        ends = np.round(np.cumsum(self.shares) * people).astype(np.int64)
+        dealt = np.searchsorted(ends, np.arange(people), side="right")
+        return dealt[np.argsort(random.words(people), kind="stable")]
 
     def prepared(
         self,
@@ -217,7 +222,7 @@ class Plan:
         return devices.prepared(self, record, question)
 
     def encoded(
-        self, columns: Mapping[str, Any], classes: Integers | None = None
+        self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
     ) -> devices.Records:
         """Columns of many records as devices randomize them."""
         return devices.encoded(self, columns, classes)

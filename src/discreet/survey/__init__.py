@@ -2,6 +2,65 @@
 
 ::
 
-    questionnaire ─► respondent ─► sheet ─► tally ─► Statistics, any logical expression, accuracy
-    public           their device  one, once  sums     estimates with variances
+    Questionnaire ─► Respondent ─► Report ─► Tally ─► Statistics, any logical predicate, accuracy
+    public           their device  a sheet    counts   estimates with variances
+
+The names that a survey needs; each is imported when it is first used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "Questionnaire": "survey.questionnaire",
+    "Group": "survey.questionnaire",
+    "PersonalLaw": "survey.questionnaire",
+    "Respondent": "collection.respondent",
+    "FolderStore": "collection.store",
+    "MemoryStore": "collection.store",
+    "Report": "collection.report",
+    "Tally": "collection.tally",
+    "tally_parquet": "collection.bulk",
+    "statistics_of": "survey.inversion",
+    "estimate_share": "survey.inversion",
+    "accuracy_on_sheets": "survey.testing",
+}
+
+__all__ = [
+    "FolderStore",
+    "Group",
+    "MemoryStore",
+    "PersonalLaw",
+    "Questionnaire",
+    "Report",
+    "Respondent",
+    "Tally",
+    "accuracy_on_sheets",
+    "estimate_share",
+    "statistics_of",
+    "tally_parquet",
+]
+
+if TYPE_CHECKING:
+    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.report import Report
+    from discreet.collection.respondent import Respondent
+    from discreet.collection.store import FolderStore, MemoryStore
+    from discreet.collection.tally import Tally
+    from discreet.survey.inversion import estimate_share, statistics_of
+    from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+    from discreet.survey.testing import accuracy_on_sheets
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'discreet.survey' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.mechanisms.laws import expectation
 from discreet.mechanisms.response import Unrelated
@@ -25,7 +26,6 @@ from discreet.privacy import Guarantee
 from discreet.statistics import Statistics, Table
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.tally import Tally
 from discreet.survey.variance import ChannelVariance, Estimate
 
 __all__ = ["Estimate", "channel_variance", "estimate_share", "mixed", "statistics_of", "unmixed"]
@@ -135,7 +135,7 @@ def _together(
     return np.broadcast_to(solved(function, tuple(axes)), function.shape)
 
 
-def estimate_share(tally: Tally, predicate: Predicate | str) -> Estimate:
+def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> Estimate:
     """Estimate how many people a predicate holds for.
 
     Parameters
@@ -145,17 +145,17 @@ def estimate_share(tally: Tally, predicate: Predicate | str) -> Estimate:
         Over questions of one group or of several.
     """
     if isinstance(predicate, str):
-        predicate = Predicate.parse(tally.questionnaire, predicate)
+        predicate = Predicate.parse(tally.collection, predicate)
     people = _people(tally)
     table = np.asarray(predicate.table, float)
-    scores = unmixed(tally.questionnaire, predicate.names, table)
-    channel = channel_variance(tally.questionnaire, predicate.names, table, scores)
+    scores = unmixed(tally.collection, predicate.names, table)
+    channel = channel_variance(tally.collection, predicate.names, table, scores)
     sent = tally.margin(predicate.names)
     count, extra = float((sent * scores).sum()), float((sent * (scores**2 - scores)).sum())
     return Estimate(count, people, extra, channel)
 
 
-def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistics:
+def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = None) -> Statistics:
     """Unbiased statistics for a model: class totals and class-by-answer tables.
 
     Parameters
@@ -164,7 +164,7 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
     guarantee : Guarantee, optional
         The promise to attach; the questionnaire's own if not given.
     """
-    survey = tally.questionnaire
+    survey = tally.collection
     _people(tally)
     target = survey.schema.target
     totals, variances = _counted(tally, (target,))
@@ -176,7 +176,7 @@ def statistics_of(tally: Tally, guarantee: Guarantee | None = None) -> Statistic
     return Statistics(survey.schema, totals, variances, tables, guarantee=promise)
 
 
-def _counted(tally: Tally, names: tuple[str, ...]) -> tuple[Floats, Floats]:
+def _counted(tally: Tally[Questionnaire], names: tuple[str, ...]) -> tuple[Floats, Floats]:
     """Estimated count and noise variance of every combination of answers to these questions."""
     sent: Any = tally.margin(names)
     cells, people = sent.size, tally.people
@@ -187,8 +187,8 @@ def _counted(tally: Tally, names: tuple[str, ...]) -> tuple[Floats, Floats]:
         tables = np.zeros((len(some), cells))
         tables[np.arange(len(some)), some] = 1.0
         tables = tables.reshape(-1, *sent.shape)
-        scores = unmixed(tally.questionnaire, names, tables)
-        channel = channel_variance(tally.questionnaire, names, tables, scores)
+        scores = unmixed(tally.collection, names, tables)
+        channel = channel_variance(tally.collection, names, tables, scores)
         scores = scores.reshape(len(some), cells)
         counts[some] = scores @ sent.ravel()
         extra = (scores * scores) @ sent.ravel() - counts[some]
@@ -197,7 +197,7 @@ def _counted(tally: Tally, names: tuple[str, ...]) -> tuple[Floats, Floats]:
     return counts.reshape(sent.shape), noise.reshape(sent.shape)
 
 
-def _people(tally: Tally) -> int:
+def _people(tally: Tally[Questionnaire]) -> int:
     if tally.people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no sheets")
     return tally.people

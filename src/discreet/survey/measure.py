@@ -28,7 +28,6 @@ from discreet.mechanisms.response import Unrelated
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
 from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.respondent import randomized
 
 __all__ = ["Measure", "Privacy", "channel_of", "measure", "posterior", "pse", "rec_known"]
 
@@ -225,7 +224,7 @@ def _sound(
     else:
         random = np.random.default_rng(0)
         truth = beliefs.draw(SAMPLED, random)
-        sheets = randomized(questionnaire, truth, SeededRandom(0))
+        sheets = questionnaire.randomized(0, truth, SeededRandom(0))
     attacker = Attacker(beliefs, sheets)
     with np.errstate(divide="ignore"):
         # enumerated sheets count by their probability, invented ones equally

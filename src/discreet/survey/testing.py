@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.collection.tally import Tally
 from discreet.errors import EstimationError, SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
@@ -30,8 +31,6 @@ from discreet.model.evaluation import wilson
 from discreet.randomness import as_random
 from discreet.survey.inversion import channel_variance, unmixed
 from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.respondent import randomized
-from discreet.survey.tally import Tally
 from discreet.survey.variance import ChannelVariance, Estimate
 
 __all__ = ["Accuracy", "accuracy_on_sheets"]
@@ -72,7 +71,7 @@ class Accuracy:
 
 def accuracy_on_sheets(
     model: NaiveBayesModel,
-    tally: Tally,
+    tally: Tally[Questionnaire],
     level: float = 0.95,
     *,
     personal_hits: tuple[int, int] | None = None,
@@ -99,16 +98,16 @@ def accuracy_on_sheets(
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1")
     if tally.people == 0:
         raise EstimationError("the tally is empty; nothing can be tested on no sheets")
-    for channel in tally.questionnaire.channels:
+    for channel in tally.collection.channels:
         channel.check_estimable()
-    hits = _Hits(model, tally.questionnaire)
+    hits = _Hits(model, tally.collection)
     sheets, times = tally.distinct()
     right = float((times * hits(sheets)).sum())
     error = 0.0
     if personal_hits is not None:
-        decoys, error = _decoys_of(tally.questionnaire, personal_hits, level)
+        decoys, error = _decoys_of(tally.collection, personal_hits, level)
         found = _one_group(tally, right, decoys)
-    elif math.prod(tally.questionnaire.sizes) <= ENUMERATED:
+    elif math.prod(tally.collection.sizes) <= ENUMERATED:
         scores, known = hits.enumerated()
         found = _estimate(scores[tuple(sheets.T)], times, known)
     else:
@@ -151,11 +150,11 @@ def _decoys_of(
     return right / asked, (1 - theta) * (high - low) / 2 / theta
 
 
-def _one_group(tally: Tally, right: float, decoys: float) -> Estimate:
+def _one_group(tally: Tally[Questionnaire], right: float, decoys: float) -> Estimate:
     """MRR, 3.4: the sheet of a person whom the model predicts right shows a hit with probability
     theta + (1 - theta) decoys, of another person with (1 - theta) decoys.
     """
-    theta, people = float(tally.questionnaire.channels[0].theta_exact), tally.people
+    theta, people = float(tally.collection.channels[0].theta_exact), tally.people
     chances = theta + (1 - theta) * decoys, (1 - theta) * decoys
     true, false = (p * (1 - p) / theta**2 for p in chances)
     known = ChannelVariance((true,) * 3, (false,) * 3, true - false)
@@ -206,7 +205,7 @@ class _Hits:
         """The variance of drawn scores, from invented people with uniform answers."""
         truth = np.column_stack([random.integers(size, INVENTED) for size in self.survey.sizes])
         holds = self(truth) > 0
-        scores = self.drawn(randomized(self.survey, truth, random), random)
+        scores = self.drawn(self.survey.randomized(0, truth, random), random)
         added = (scores - holds) ** 2
         true, false = (
             float(added[some].mean()) if some.any() else float(added.mean())

@@ -16,10 +16,10 @@ __all__ = ["local"]
 STEPS = {
     "size": ("local.size", "How many respondents are enough, or how precise so many are."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
-    "report": ("local.device", "One person's device: turn a record into a randomized report."),
+    "report": ("local.reports", "One person's device: turn a record into a randomized report."),
     "perturb": ("local.reports", "Simulate many devices on a table of raw data."),
     "tally": ("local.reports", "Add up reports."),
-    "train": ("local.train", "Turn a tally into a model."),
+    "train": ("local.reports", "Turn a tally into a model."),
 }
 """Name to module and one line of help, in the order of a collection."""
 

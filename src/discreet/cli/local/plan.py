@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import about, read_schema, write
+from discreet.cli.collection import promise_body
+from discreet.cli.files import read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
 
-__all__ = ["plan", "promise_of", "read_plan"]
+__all__ = ["plan"]
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
 
@@ -112,19 +113,6 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         _print(made, output)
 
 
-def read_plan(path: str) -> Plan:
-    """Read a plan file."""
-    from discreet.local.plan import Plan
-
-    with about(path):
-        return Plan.read(path)
-
-
-def promise_of(guarantee: Any) -> dict[str, Any]:
-    """A promise as plain values and as text."""
-    return {**guarantee.to_body(), "text": str(guarantee)}
-
-
 def _asked(question: Question, plan: Plan) -> str:
     named = " + ".join([plan.schema.target, *question.features])
     return {0: named, 1: f"means: {named}", 2: f"squares: {named}"}[question.power]
@@ -146,7 +134,7 @@ def _body(plan: Plan) -> dict[str, Any]:
             }
             for question, share in parts
         ],
-        "guarantee": promise_of(plan.guarantee),
+        "guarantee": promise_body(plan.guarantee),
     }
 
 
@@ -164,7 +152,7 @@ def _print(plan: Plan, output: str | None) -> None:
     printer.print(shown)
     dealt = "people draw their question" if plan.assignment == "draw" else "you assign questions"
     each = "one report" if plan.reports == 1 else f"{plan.reports} reports"
-    printer.print(f"{dealt}, {each} a person\n")
+    printer.print(f"{dealt}, {each} per person\n")
     printer.print(str(plan.guarantee))
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)

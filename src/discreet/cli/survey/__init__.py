@@ -22,7 +22,7 @@ STEPS = {
     "randomize": ("survey.sheets", "Simulate many devices on a table of true answers."),
     "tally": ("survey.sheets", "Add up sheets."),
     "estimate": ("survey.train", "How many people a predicate holds for."),
-    "train": ("survey.train", "Turn a tally into a model."),
+    "train": ("survey.sheets", "Turn a tally into a model."),
     "test": ("survey.train", "A model's accuracy on people whose sheets are randomized."),
 }
 """Name to module and one line of help, in the order of a survey."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.collection import promise_body
 from discreet.cli.files import about, write
 from discreet.cli.output import console, example, json_option, print_json, table
 from discreet.errors import FormatError
@@ -14,7 +15,7 @@ from discreet.errors import FormatError
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["check", "epsilon_text", "form", "new", "promise_body", "read_questionnaire"]
+__all__ = ["check", "epsilon_text", "form", "new", "read_questionnaire"]
 
 
 def read_questionnaire(path: str) -> Questionnaire:
@@ -23,11 +24,6 @@ def read_questionnaire(path: str) -> Questionnaire:
 
     with about(path):
         return Questionnaire.read(path)
-
-
-def promise_body(guarantee: Any) -> dict[str, Any]:
-    """A promise as plain values and as text."""
-    return {**guarantee.to_body(), "text": str(guarantee)}
 
 
 def epsilon_text(epsilon: float) -> str:

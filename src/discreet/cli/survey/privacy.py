@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.collection import promise_body
 from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json, table
-from discreet.cli.survey.design import epsilon_text, promise_body, read_questionnaire
+from discreet.cli.survey.design import epsilon_text, read_questionnaire
 from discreet.documents import read_text
 from discreet.errors import FormatError
 

@@ -1,30 +1,16 @@
-"""``discreet survey estimate``, ``train`` and ``test``: what a tally tells."""
+"""``discreet survey estimate`` and ``test``: what a tally tells."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from discreet.cli.files import about, read_model, write
+from discreet.cli.collection import QUESTIONNAIRE, read_tally
+from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json
-from discreet.cli.survey.design import promise_body
-from discreet.schema import text_of
 
-if TYPE_CHECKING:
-    from discreet.survey.tally import Tally
-
-__all__ = ["estimate", "read_sheet_tally", "test", "train"]
+__all__ = ["estimate", "test"]
 
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
-
-
-def read_sheet_tally(path: str) -> Tally:
-    """Read a tally of sheets."""
-    from discreet.survey.tally import Tally
-
-    with about(path):
-        return Tally.read(path)
 
 
 @click.command(
@@ -45,7 +31,7 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     """
     from discreet.survey.inversion import estimate_share
 
-    counted = read_sheet_tally(tally)
+    counted = read_tally(QUESTIONNAIRE, tally)
     found = estimate_share(counted, predicate)
     low, high = found.interval(level)
     if as_json:
@@ -65,45 +51,6 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     deviation = found.noise**0.5
     printer.print(f"           ± {deviation:,.1f} by the randomization alone (one deviation)")
     printer.print(f"unbiased   {found.unbiased:.4f}   ({found.count:,.1f} people; may lie outside)")
-
-
-@click.command(
-    epilog=example(
-        "discreet survey train tally.json -o model.json",
-        "discreet evaluate model.json people.csv",
-    )
-)
-@click.argument("tally")
-@click.option("-o", "--output", required=True, help="The model file to write.")
-@click.option(
-    "--postprocess",
-    type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
-    help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
-)
-@json_option
-def train(tally: str, output: str, postprocess: Any, as_json: bool) -> None:
-    """Estimate a model from a TALLY file."""
-    import numpy as np
-
-    from discreet.estimation import estimate
-    from discreet.survey.inversion import statistics_of
-
-    counted = read_sheet_tally(tally)
-    with about(tally):
-        model = estimate(statistics_of(counted), postprocess)
-    write(output, model.to_json())
-    classes = [text_of(value) for value in model.schema.classes]
-    prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
-    if as_json:
-        facts = {"output": output, "sheets": counted.people, "prior": prior}
-        print_json({**facts, "guarantee": promise_body(model.guarantee)})
-        return
-    printer = console()
-    printer.print(str(model.guarantee))
-    printer.print(f"\nsheets     {counted.people:,} counted")
-    shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
-    printer.print(f"prior      {shares}")
-    printer.print(f"{output}: {model.schema.target} from {', '.join(model.schema.names)}")
 
 
 @click.command(
@@ -131,7 +78,7 @@ def test(
     """
     from discreet.survey.testing import accuracy_on_sheets
 
-    counted = read_sheet_tally(tally)
+    counted = read_tally(QUESTIONNAIRE, tally)
     classifier = read_model(model)
     with about(tally):
         found = accuracy_on_sheets(classifier, counted, level, personal_hits=personal_hits)

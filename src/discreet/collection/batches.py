@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, Integers
-from discreet.local.plan import Plan
-from discreet.local.tally import faulty
+from discreet.collection.protocol import Channel
 from discreet.tables.engines import arrow_batches
 
 __all__ = ["Answers", "batches_of", "identities"]
 
 
 class Answers:
-    """A batch of answers: which rows are valid, and their numbers as a matrix a question."""
+    """A batch of answers: which rows are valid, and their numbers as one matrix per question."""
 
-    def __init__(self, plan: Plan, batch: Any) -> None:
+    def __init__(self, channels: Sequence[Channel], batch: Any) -> None:
         import pyarrow as pa
 
         lists = batch["value"].cast(pa.list_(pa.int64()))
@@ -28,7 +27,7 @@ class Answers:
         ends = lists.offsets.to_numpy().astype(np.int64)
         self.starts = ends[:-1]
         self.numbers = lists.values.fill_null(0).to_numpy()
-        self.widths = [question.mechanism.width for question in plan.questions]
+        self.widths = [channel.width for channel in channels]
         self.torn = np.zeros(batch.num_rows, bool)
         if lists.values.null_count:
             holes = lists.values.is_null().to_numpy(zero_copy_only=False)
@@ -36,7 +35,7 @@ class Answers:
             self.torn = before[ends[1:]] > before[ends[:-1]]
         self.wrong = np.zeros(batch.num_rows, bool)
         for question, rows, matrix in self.parts(~self.torn):
-            self.wrong[rows] = faulty(plan.questions[question].mechanism, matrix)
+            self.wrong[rows] = channels[question].faulty(matrix)
         self.valid = ~self.torn & ~self.wrong
 
     def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,22 +14,23 @@ from typing import Any
 
 import pytest
 
+from discreet.collection.report import Report
+from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
+from discreet.collection.store import Kept
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
-from discreet.local.report import Report
-from discreet.local.respondent import FolderStore, MemoryStore, Respondent
 from discreet.schema import Schema
 
 DEVICE = """
 import json, os, signal, sys, time
 from pathlib import Path
 from discreet.local.plan import Plan
-from discreet.local.respondent import FolderStore, Respondent
+from discreet.collection.respondent import FolderStore, Respondent
 
 class DyingStore(FolderStore):
-    def write(self, plan, number, report):
-        super().write(plan, number, report)
+    def keep(self, collection, number, kept):
+        super().keep(collection, number, kept)
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder, record, how = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
@@ -58,8 +60,10 @@ def folder(tmp_path: Path, plan: Plan) -> Path:
     return tmp_path
 
 
-def kept_files(folder: Path) -> list[Path]:
-    return sorted((folder / "kept").iterdir())
+def kept(folder: Path) -> list[str]:
+    """The reports in a store, as they were sent."""
+    files = sorted(folder.glob("*.report.json"))
+    return [json.loads(file.read_text())["report"] for file in files]
 
 
 # one report, kept before it leaves
@@ -69,7 +73,7 @@ def test_asking_again_gives_the_same_bytes(tmp_path: Path, any_plan: Plan, recor
     first = Respondent(any_plan, FolderStore(tmp_path)).report(record).to_json()
     again = Respondent(any_plan, FolderStore(tmp_path)).report(record).to_json()
     assert again == first
-    assert [file.read_text() for file in tmp_path.iterdir()] == [first]
+    assert kept(tmp_path) == [first]
 
 
 def test_a_device_killed_before_it_answered_answers_the_same_later(
@@ -78,12 +82,10 @@ def test_a_device_killed_before_it_answered_answers_the_same_later(
     killed = device(folder, record, "dies")
     assert killed.communicate()[0] == ""
     assert killed.returncode == -signal.SIGKILL
-    (kept,) = [file for file in kept_files(folder) if file.suffix == ".json"]
+    (text,) = kept(folder / "kept")
     retried = device(folder, record, "asks")
-    assert retried.communicate()[0] == kept.read_text()
-    assert Respondent(plan, FolderStore(folder / "kept")).report(record).to_json() == (
-        kept.read_text()
-    )
+    assert retried.communicate()[0] == text
+    assert Respondent(plan, FolderStore(folder / "kept")).report(record).to_json() == text
 
 
 def test_another_record_still_gives_the_kept_report(
@@ -97,7 +99,7 @@ def test_another_record_still_gives_the_kept_report(
 
 def test_the_draft_does_not_stay(tmp_path: Path, plan: Plan, record: Any) -> None:
     Respondent(plan, FolderStore(tmp_path)).report(record)
-    assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
+    assert {file.suffix for file in tmp_path.iterdir()} == {".json"}
 
 
 def test_processes_that_race_get_the_same_report(folder: Path, record: Any) -> None:
@@ -108,17 +110,17 @@ def test_processes_that_race_get_the_same_report(folder: Path, record: Any) -> N
     (folder / "go").touch()
     said = {process.communicate()[0] for process in racing}
     assert len(said) == 1
-    assert len(kept_files(folder)) == 1
-    assert said == {kept_files(folder)[0].read_text()}
+    assert said == set(kept(folder / "kept"))
+    assert len(list((folder / "kept").glob("*.question.json"))) == 1
 
 
 def test_who_loses_the_race_sends_what_the_winner_wrote(plan: Plan, record: Any) -> None:
     class Racing(MemoryStore):
         """Another process writes between our look and our write."""
 
-        def write(self, plan: str, number: int, report: str) -> bool:
-            super().write(plan, number, winner.to_json())
-            return super().write(plan, number, report)
+        def keep(self, collection: str, number: int, kept: Kept) -> bool:
+            super().keep(collection, number, Kept(winner.to_json(), ""))
+            return super().keep(collection, number, kept)
 
     winner = Respondent(plan, MemoryStore()).report(record)
     assert Respondent(plan, Racing()).report(record) == winner
@@ -130,7 +132,7 @@ def test_who_loses_the_race_sends_what_the_winner_wrote(plan: Plan, record: Any)
         lambda file: file.write_text(""),
         lambda file: file.write_bytes(b"\xff\xfe\x00"),
         lambda file: file.write_text(file.read_text()[:-30]),
-        lambda file: file.write_text(file.read_text().replace('"question": ', '"question": 1')),
+        lambda file: file.write_text(file.read_text().replace('question\\": ', 'question\\": 1')),
         lambda file: (file.unlink(), file.mkdir()),
     ],
 )
@@ -138,17 +140,18 @@ def test_a_damaged_report_is_not_drawn_again(
     tmp_path: Path, plan: Plan, record: Any, damage: Any
 ) -> None:
     Respondent(plan, FolderStore(tmp_path)).report(record)
-    (file,) = tmp_path.iterdir()
+    (file,) = tmp_path.glob("*.report.json")
+    before = sorted(tmp_path.iterdir())
     damage(file)
     with pytest.raises(FormatError, match="cost privacy twice"):
         Respondent(plan, FolderStore(tmp_path)).report(record)
-    assert list(tmp_path.iterdir()) == [file]
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_kept_report_to_another_plan_is_not_sent(plan: Plan, schema: Schema, record: Any) -> None:
     foreign = Respondent(make_plan(schema, 2.0), MemoryStore()).report(record)
     store = MemoryStore()
-    store.write(plan.digest, 0, foreign.to_json())
+    store.keep(plan.digest, 0, Kept(foreign.to_json(), ""))
     with pytest.raises(FormatError, match="another plan"):
         Respondent(plan, store).report(record)
 
@@ -163,9 +166,10 @@ def test_a_report_that_cannot_be_kept_is_not_sent(tmp_path: Path, plan: Plan, re
 
 def test_plans_have_reports_of_their_own(tmp_path: Path, schema: Schema, record: Any) -> None:
     store = FolderStore(tmp_path)
+    store.allow(3.0)
     plans = [make_plan(schema, epsilon) for epsilon in (1.0, 2.0)]
     made = [Respondent(plan, store).report(record) for plan in plans]
-    assert [report.plan for report in made] == [plan.digest for plan in plans]
+    assert [report.collection for report in made] == [plan.digest for plan in plans]
 
 
 # several reports
@@ -176,7 +180,7 @@ def test_a_second_report_is_refused(tmp_path: Path, plan: Plan, record: Any) -> 
     respondent.report(record)
     with pytest.raises(PrivacyError, match="already sent 1 of 1"):
         respondent.report(record, again=True)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(kept(tmp_path)) == 1
 
 
 def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
@@ -201,7 +205,7 @@ def test_a_lost_report_among_several_is_not_drawn_again(
     respondent = Respondent(plan, FolderStore(tmp_path))
     respondent.report(record)
     respondent.report(record, again=True)
-    next(tmp_path.glob("*-0.json")).unlink()
+    next(tmp_path.glob("*-0.report.json")).unlink()
     with pytest.raises(FormatError, match="cost privacy twice"):
         respondent.report(record)
     with pytest.raises(FormatError, match="cost privacy twice"):
@@ -235,7 +239,7 @@ def test_the_whole_record_is_checked_whatever_is_asked(
     for group in range(len(plan.questions)):
         with pytest.raises(SchemaError, match=message):
             Respondent(plan, store, group).report({**record, **change})
-    assert store.read(plan.digest) == []
+    assert store._names() == []
 
 
 def test_the_class_cannot_be_left_out(plan: Plan, record: Any) -> None:
@@ -246,7 +250,7 @@ def test_the_class_cannot_be_left_out(plan: Plan, record: Any) -> None:
 
 def test_an_optional_feature_can_be_left_out(any_plan: Plan, record: Any) -> None:
     del record["smokes"], record["age"]
-    assert Respondent(any_plan, MemoryStore()).report(record).plan == any_plan.digest
+    assert Respondent(any_plan, MemoryStore()).report(record).collection == any_plan.digest
 
 
 def test_groups_are_told_and_draws_are_not(schema: Schema, record: Any) -> None:
@@ -274,9 +278,10 @@ def test_a_report_holds_nothing_else(any_plan: Plan, record: Any) -> None:
         report = Respondent(any_plan, MemoryStore()).report(record)
         text = report.to_json()
         whole = json.loads(text)
-        assert list(whole) == ["format", "version", "plan", "id", "question", "value", "digest"]
-        assert (whole["format"], whole["version"]) == ("discreet/report", 1)
-        assert whole["plan"] == any_plan.digest
+        expected = ["format", "version", "collection", "id", "question", "value"]
+        assert list(whole) == [*expected, "digest"]
+        assert (whole["format"], whole["version"]) == ("discreet/report", 2)
+        assert whole["collection"] == any_plan.digest
         assert len(bytes.fromhex(whole["id"])) == 16
         mechanism = any_plan.questions[whole["question"]].mechanism
         assert len(whole["value"]) == mechanism.width
@@ -297,28 +302,33 @@ def test_a_report_holds_nothing_else(any_plan: Plan, record: Any) -> None:
         {"value": None},
         {"id": "A" * 32},
         {"id": "a" * 31},
-        {"plan": 7},
+        {"collection": 7},
         {"age": 30},
     ],
 )
 def test_a_report_is_strict(change: dict[str, Any]) -> None:
     from discreet.documents import dump
 
-    body = {"plan": "sha256:0", "id": "a" * 32, "question": 0, "value": [1]}
-    assert Report.from_json(dump("report", 1, body)).value == (1,)
+    body: dict[str, Any] = {
+        "collection": "sha256:0",
+        "id": "a" * 32,
+        "question": 0,
+        "value": [1],
+    }
+    assert Report.from_json(dump("report", 2, body)).value == (1,)
     with pytest.raises(FormatError):
-        Report.from_json(dump("report", 1, {**body, **change}))
+        Report.from_json(dump("report", 2, {**body, **change}))
 
 
 def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> None:
     for options in ({}, {"numeric": "gaussian"}, {"oracle": "olh"}):
+        shutil.rmtree(folder / "kept", ignore_errors=True)
         (folder / "plan.json").write_text(make_plan(schema, 1.0, **options).to_json())
         asked = device(folder, record, "imports")
         modules = set(json.loads(asked.communicate()[0]))
         heavy = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "fastapi", "matplotlib"}
-        collector = {
-            f"discreet.local.{name}" for name in ("tally", "inversion", "bulk", "planning")
-        }
+        collector = {"discreet.local.inversion", "discreet.local.planning"}
+        collector |= {f"discreet.collection.{name}" for name in ("tally", "bulk", "files")}
         collector |= {
             "discreet.server",
             "discreet.tables",

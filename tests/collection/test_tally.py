@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.collection.report import Report
+from discreet.collection.respondent import MemoryStore, Respondent
+from discreet.collection.tally import Tally
 from discreet.documents import dump
 from discreet.errors import EstimationError, FormatError
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
-from discreet.local.report import Report
-from discreet.local.respondent import MemoryStore, Respondent
-from discreet.local.tally import Tally
 from discreet.mechanisms.frequency import DE, SHE
 from discreet.schema import Categorical, Schema
 
@@ -41,8 +41,8 @@ def reports_of(plan: Plan, number: int) -> list[Report]:
 
 def same(one: Tally, two: Tally) -> bool:
     return (
-        one.plan.digest == two.plan.digest
-        and one.respondents.tolist() == two.respondents.tolist()
+        one.collection.digest == two.collection.digest
+        and one.counted.tolist() == two.counted.tolist()
         and [part.tolist() for part in one.sums] == [part.tolist() for part in two.sums]
         and one.rejected == two.rejected
         and one.repeated == two.repeated
@@ -54,10 +54,10 @@ def same(one: Tally, two: Tally) -> bool:
 def test_each_report_is_counted_once_and_in_any_order(any_plan: Plan) -> None:
     reports = reports_of(any_plan, 40)
     tally = Tally.of(any_plan, reports)
-    assert tally.people == 40
+    assert tally.reports == 40
     assert same(tally, Tally.of(any_plan, reversed(reports)))
     for question, respondents, sums in zip(
-        any_plan.questions, tally.respondents, tally.sums, strict=True
+        any_plan.questions, tally.counted, tally.sums, strict=True
     ):
         values = [r.value for r in reports if any_plan.questions[r.question] is question]
         assert len(values) == respondents
@@ -83,7 +83,7 @@ def test_tallies_of_two_collectors_add_up(any_plan: Plan) -> None:
     assert same(one + two, whole)
     assert same(two + one, whole)
     assert same(Tally(any_plan) + whole, whole)
-    assert one.people == 11  # what was added stays as it is
+    assert one.reports == 11  # what was added stays as it is
 
 
 def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
@@ -121,8 +121,8 @@ def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None
     whole = Tally.of(plan, stream)
     assert same(whole, Tally.of(plan, shuffled))
     good = [one for one in stream if isinstance(one, Report) and one in answered.values()]
-    assert whole.people == len({one.id for one in good})
-    assert whole.repeated == len(good) - whole.people
+    assert whole.reports == len({one.id for one in good})
+    assert whole.repeated == len(good) - whole.reports
     assert whole.rejected.total() == len(stream) - len(good)
     alone = list({one.id: one for one in good}.values())
     cut = data.draw(st.integers(0, len(alone)))
@@ -134,7 +134,7 @@ def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None
 
 
 def edited(report: Report, **change: Any) -> str:
-    return dump("report", 1, {**report.to_body(), **change}, indent=None)
+    return dump("report", 2, {**report.to_body(), **change}, indent=None)
 
 
 BAD: list[tuple[str, Callable[[Report], Any]]] = [
@@ -142,8 +142,8 @@ BAD: list[tuple[str, Callable[[Report], Any]]] = [
     ("misshapen", lambda report: b"\xff\xfe"),
     ("misshapen", lambda report: report.to_json()[:-20]),
     ("misshapen", lambda report: report.to_json().replace('"question": ', '"question": 1')),
-    ("misshapen", lambda report: '{"format": "discreet/report", "version": 1, "plan": "\\ud800"}'),
-    ("misshapen", lambda report: '{"format":"discreet/report","version":1,"value":%s}' % (
+    ("misshapen", lambda report: '{"format":"discreet/report","version":2,"id":"\\ud800"}'),
+    ("misshapen", lambda report: '{"format":"discreet/report","version":2,"value":%s}' % (
         "[" * 900 + "]" * 900)),
     ("misshapen", lambda report: report.to_json() + " " * (1 << 24)),
     ("misshapen", lambda report: edited(report, value=["1"])),
@@ -152,10 +152,10 @@ BAD: list[tuple[str, Callable[[Report], Any]]] = [
     ("misshapen", lambda report: edited(report, value=None)),
     ("misshapen", lambda report: edited(report, id="1")),
     ("misshapen", lambda report: edited(report, name="Ada")),
-    ("misshapen", lambda report: dump("report", 2, report.to_body())),
+    ("misshapen", lambda report: dump("report", 3, report.to_body())),
     ("misshapen", lambda report: dump("model", 1, report.to_body())),
-    ("foreign plan", lambda report: edited(report, plan="sha256:" + "0" * 64)),
-    ("foreign plan", lambda report: edited(report, plan="")),
+    ("foreign plan", lambda report: edited(report, collection="sha256:" + "0" * 64)),
+    ("foreign plan", lambda report: edited(report, collection="")),
     ("unknown question", lambda report: edited(report, question=99)),
     ("unknown question", lambda report: edited(report, question=-1)),
     ("unknown question", lambda report: edited(report, question=10**30)),
@@ -208,7 +208,7 @@ def test_an_id_that_comes_with_other_bytes_is_refused() -> None:
         receipt = tally.add(other)
         assert (receipt.status, receipt.reason[:9]) == ("rejected", "id reused")
     assert tally.add(first).status == "repeated"
-    assert tally.people == 1
+    assert tally.reports == 1
     assert tally.rejected == {"id reused": 2}
 
 
@@ -262,10 +262,12 @@ def test_sums_never_wrap() -> None:
         tally.add_values(0, most, [1 << 40])
     tally.add_values(0, most, [1 << 28])
     assert tally.sums[0].tolist() == [oracle.furthest << 28] * 4
-    while int(tally.sums[0][0]) < 1 << 61:
-        tally = tally + tally
+    second, third = (Tally(tally.collection) for _ in range(2))
+    second.add_values(0, most, [(1 << 28) - 1])
+    third.add_values(0, most, [(1 << 28) - 2])
+    both = tally + second
     with pytest.raises(EstimationError, match="no longer be exact"):
-        tally + tally
+        both + third
 
 
 # tally files
@@ -274,20 +276,20 @@ def test_sums_never_wrap() -> None:
 def resealed(tally: Tally, **change: Any) -> str:
     whole = {**json.loads(tally.to_json()), **change}
     body = {key: whole[key] for key in whole if key not in ("format", "version", "digest")}
-    return dump("tally", 1, body)
+    return dump("tally", 2, body)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"respondents": []}, "does not fit"),
-        ({"respondents": [1, 2, 3, 4]}, "does not fit"),
+        ({"counted": []}, "does not fit"),
+        ({"counted": [1, 2, 3, 4]}, "does not fit"),
         ({"sums": [[1], [2]]}, "does not fit"),
-        ({"respondents": [-1, 0]}, "fewer than no"),
-        ({"repeated": -1}, "fewer than no"),
-        ({"rejected": {"misshapen": -1}}, "fewer than no"),
+        ({"counted": [-1, 0]}, "negative count"),
+        ({"repeated": -1}, "negative count"),
+        ({"rejected": {"misshapen": -1}}, "negative count"),
         ({"sums": [[10**40, 0], [0, 0, 0, 0]]}, "beyond 2\\^62"),
-        ({"plan": "{}"}, "not a discreet plan"),
+        ({"collection": "{}"}, "not a plan or questionnaire"),
         ({"surprise": 1}, "misshapen at surprise"),
     ],
 )

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from discreet.collection.report import Report
+from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
-from discreet.local.report import Report
-from discreet.local.respondent import MemoryStore, Respondent, check_record
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, OneBit
 from discreet.mechanisms.oracle import exp_below
@@ -119,7 +119,9 @@ def is_private(laws: Sequence[Law], epsilon: float) -> bool:
 
 
 def honest(plan: Plan, record: Record, random: Random) -> str:
-    return Respondent(plan, MemoryStore(), random_state=random).report(record).to_json()
+    open_ = math.isinf(plan.epsilon)
+    person = Respondent(plan, MemoryStore(), unprotected=open_, random_state=random)
+    return person.report(record).to_json()
 
 
 def asked_twice(plan: Plan, record: Record, random: Random) -> str:
@@ -163,7 +165,8 @@ def test_the_text_that_is_sent_keeps_the_promise(plan: Plan) -> None:
 def expected(plan: Plan, record: Record) -> dict[tuple[int, tuple[int, ...]], Fraction]:
     """P(question, value | record): the plan's shares times the mechanisms' channels."""
     found: dict[tuple[int, tuple[int, ...]], Fraction] = defaultdict(Fraction)
-    checked = check_record(plan, record)
+    whole = plan.prepared(record)
+    checked = {"c": whole.classes[0], **{name: one[0] for name, one in whole.columns.items()}}
     weights = sum(question.weight for question in plan.questions)
     for number, question in enumerate(plan.questions):
         mechanism, share = question.mechanism, Fraction(question.weight, weights)
@@ -251,9 +254,9 @@ def only_who_has_something_to_say(plan: Plan, record: Record, random: Random) ->
     """The question depends on the record: people with an x answer about a, others do not."""
 
     class Choosy(Respondent):
-        def _make(self, record: Mapping[str, Any]) -> Report:
+        def report(self, record: Mapping[str, Any], *_: Any, **__: Any) -> Report:
             self.group = 1 if record["a"] == "x" else 0
-            return super()._make(record)
+            return super().report(record)
 
     return Choosy(plan, MemoryStore(), random_state=random).report(record).to_json()
 
@@ -262,7 +265,7 @@ def answers_everything(plan: Plan, record: Record, random: Random) -> str:
     """All n + 1 questions, each with the whole epsilon, as in the published experiments."""
     grouped = Plan(plan.schema, plan.epsilon, plan.questions, plan.edges, "groups")
     reports = [
-        Respondent(grouped, MemoryStore(), group, random).report(record)
+        Respondent(grouped, MemoryStore(), group, random_state=random).report(record)
         for group in range(len(plan.questions))
     ]
     return "".join(report.to_json() for report in reports)

@@ -15,7 +15,6 @@ from discreet.documents import canonical, digest_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
-from discreet.local.simulation import questions_for
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, Laplace, PiecewiseMany
 from discreet.randomness import SeededRandom
@@ -185,7 +184,7 @@ def test_shares_follow_the_weights(schema: Schema) -> None:
     plan = Plan(schema, 1.0, questions)
     assert plan.shares.tolist() == [0.125, 0.375, 0.5]
     assert plan.bounds.tolist() == [1, 4, 8]
-    drawn = questions_for(plan, 80_000, SeededRandom(5))
+    drawn = plan.draw(80_000, SeededRandom(5))
     # each within five standard deviations: a false alarm in about 10^6 runs, and the seed is fixed
     spread = 5 * np.sqrt(plan.shares * (1 - plan.shares) * 80_000)
     assert (np.abs(np.bincount(drawn) - plan.shares * 80_000) < spread).all()
@@ -194,7 +193,7 @@ def test_shares_follow_the_weights(schema: Schema) -> None:
 def test_groups_are_dealt_out_exactly_and_in_no_order(schema: Schema) -> None:
     questions = [Question((), DE(1.0, 2), weight) for weight in (1, 3, 4)]
     plan = Plan(schema, 1.0, questions, assignment="groups")
-    dealt = questions_for(plan, 8_000, SeededRandom(5))
+    dealt = plan.draw(8_000, SeededRandom(5))
     assert np.bincount(dealt).tolist() == [1_000, 3_000, 4_000]
     assert len(set(dealt[:50].tolist())) == 3
 

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Bytes
+from discreet.collection.protocol import Collection
+from discreet.collection.report import Report
 from discreet.errors import FormatError, SchemaError
-from discreet.local.plan import Plan
-from discreet.local.report import Report
 from discreet.tables.engines import kind_of, open_table, reading
 
-__all__ = ["ReportFile", "open_reports", "read_reports", "write_reports"]
+__all__ = ["ReportFile", "open_reports", "read_reports"]
 
-COLUMNS = ("id", "plan", "question", "value")
+COLUMNS = ("id", "collection", "question", "value")
 SIMULATED = b"discreet.simulated"
 ROWS = 1 << 16
 
@@ -31,7 +31,7 @@ def _shape() -> Any:
     return pa.schema(
         {
             "id": pa.binary(16),
-            "plan": pa.dictionary(pa.int32(), pa.string()),
+            "collection": pa.dictionary(pa.int32(), pa.string()),
             "question": pa.int32(),
             "value": pa.list_(pa.int64()),
         }
@@ -44,15 +44,15 @@ class ReportFile:
     Parameters
     ----------
     path : path
-    plan : Plan
+    collection : Plan or Questionnaire
     simulated : bool, default False
         Whether a seeded source made the reports; the file says so, and so will their tally.
     """
 
-    def __init__(self, path: str | Path, plan: Plan, simulated: bool = False) -> None:
+    def __init__(self, path: str | Path, collection: Collection, simulated: bool = False) -> None:
         import pyarrow.parquet as pq
 
-        self.plan = plan
+        self.collection = collection
         shape = _shape().with_metadata({SIMULATED: b"yes"} if simulated else None)
         try:
             self._writer = pq.ParquetWriter(path, shape, compression="zstd")
@@ -68,7 +68,7 @@ class ReportFile:
         question : int or array of int
             Which question each report answers; one number where all answer the same.
         ids : array of uint8, (reports, 16)
-            128 random bits a report.
+            128 random bits per report.
         values : array of int, (reports, width), or list of lists
             What the mechanism gave out; lists where the questions differ.
         """
@@ -80,12 +80,12 @@ class ReportFile:
         else:
             lists = pa.array(values, pa.list_(pa.int64()))
         questions = np.broadcast_to(np.asarray(question, np.int32), (len(values),)).copy()
-        digest = pa.array([self.plan.digest])
-        plans = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
-        self._write(ids, plans, questions, lists)
+        digest = pa.array([self.collection.digest])
+        named = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
+        self._write(ids, named, questions, lists)
 
     def add(self, reports: Sequence[Report]) -> None:
-        """Append reports, also those to other plans: the tally will say what it refuses.
+        """Append reports, also those to other collections: the tally says what it refuses.
 
         What no column can hold is refused by every tally, so it is cut to the column's extremes.
         """
@@ -94,22 +94,23 @@ class ReportFile:
         most, lists = np.iinfo(np.int64).max, pa.list_(pa.int64())
         values = [[min(max(n, -most), most) for n in report.value] for report in reports]
         questions = [min(max(report.question, -1), 2**31 - 1) for report in reports]
-        plans = pa.array([report.plan for report in reports], pa.string()).dictionary_encode()
+        texts = [report.collection for report in reports]
+        named = pa.array(texts, pa.string()).dictionary_encode()
         ids = np.frombuffer(bytes.fromhex("".join(report.id for report in reports)), np.uint8)
         self._write(
-            ids.reshape(-1, 16), plans, np.array(questions, np.int32), pa.array(values, lists)
+            ids.reshape(-1, 16), named, np.array(questions, np.int32), pa.array(values, lists)
         )
         if any(report.simulated for report in reports):
             self._writer.add_key_value_metadata({SIMULATED: b"yes"})
 
-    def _write(self, ids: Bytes, plans: Any, questions: Any, lists: Any) -> None:
+    def _write(self, ids: Bytes, named: Any, questions: Any, lists: Any) -> None:
         import pyarrow as pa
 
         count, raw = len(lists), np.ascontiguousarray(ids, dtype=np.uint8)
         if raw.shape != (count, 16):
             raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
         fixed = pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())])
-        columns = [fixed, plans, pa.array(questions), lists]
+        columns = [fixed, named, pa.array(questions), lists]
         self._writer.write_table(pa.table(columns, schema=self._writer.schema))
 
     def __enter__(self) -> ReportFile:
@@ -119,38 +120,24 @@ class ReportFile:
         self._writer.close()
 
 
-def write_reports(
-    path: str | Path,
-    plan: Plan,
-    question: ArrayLike,
-    ids: Bytes,
-    values: Any,
-    *,
-    simulated: bool = False,
-) -> None:
-    """Write a Parquet file of reports; see :meth:`ReportFile.write` for the arguments."""
-    with ReportFile(path, plan, simulated) as file:
-        file.write(question, ids, values)
-
-
 def read_reports(path: str | Path) -> Iterator[Report]:
     """The reports of a Parquet file, one by one and in order.
 
     Raises
     ------
     FormatError
-        Where a row is no report at all.
+        Where a row is not a report at all.
     """
     import pyarrow.parquet as pq
 
     with _parquet(path):
-        simulated = _is_simulated(str(path))
+        simulated = _is_simulated(os.fspath(path))
         for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=list(COLUMNS)):
             for row in batch.to_pylist():
                 if None in row.values() or None in row["value"]:
                     raise FormatError(f"{path}: a row lacks something; it is no report")
                 question, value = int(row["question"]), tuple(row["value"])
-                yield Report(row["plan"], row["id"].hex(), question, value, simulated)
+                yield Report(row["collection"], row["id"].hex(), question, value, simulated)
 
 
 @contextmanager
@@ -163,7 +150,7 @@ def _parquet(path: str | Path) -> Iterator[None]:
             yield
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise FormatError(f"{path}: is no Parquet file of reports: {reason}") from None
+        raise FormatError(f"{path}: is not a Parquet file of reports: {reason}") from None
 
 
 def open_reports(source: Any) -> tuple[Any, bool, str]:
@@ -208,14 +195,19 @@ def _checked(table: Any, name: str) -> Any:
         raise FormatError(f"{name}: reports have the columns {', '.join(COLUMNS)}, not these")
     right = (
         kinds["id"].is_binary()
-        and kinds["plan"].is_string()
-        and kinds["question"].is_integer()
+        and kinds["collection"].is_string()
+        and _fits(kinds["question"])
         and kinds["value"].is_array()
-        and kinds["value"].value_type.is_integer()
+        and _fits(kinds["value"].value_type)
     )
     if not right:
         raise FormatError(
-            f"{name}: the columns of reports are id (16 bytes), plan (text), question (int32) and "
-            "value (list of int64); these have other types"
+            f"{name}: the columns of reports are id (16 bytes), collection (text), question "
+            "(int32) and value (list of int64); these have other types"
         )
     return table
+
+
+def _fits(kind: Any) -> bool:
+    """Whether a column holds integers that int64 can hold; unsigned ones of 64 bits may not fit."""
+    return bool(kind.is_integer() and not kind.is_uint64())

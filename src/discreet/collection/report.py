@@ -12,9 +12,9 @@ from pydantic import ConfigDict
 from discreet.documents import Body, dump, load
 from discreet.errors import FormatError
 
-__all__ = ["Report"]
+__all__ = ["Report", "identity_of"]
 
-VERSION = 1
+VERSION = 2
 
 LARGEST = 1 << 24
 """Characters in a report; longer ones are refused unread."""
@@ -24,23 +24,30 @@ IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Report:
-    """One randomized answer.
+    """One randomized answer; to a questionnaire it is a person's whole sheet.
 
     Parameters
     ----------
-    plan : str
-        Digest of the plan it answers.
+    collection : str
+        Digest of the plan or questionnaire it answers.
     id : str
-        128 random bits in hexadecimal; makes a repeated delivery count once.
+        128 bits in hexadecimal; a repeated delivery counts once. The id is the hash of a key that
+        stays on the device (:func:`identity_of`): whoever shows the key may withdraw the report.
     question : int
-        Number of the question in the plan; drawn without looking at the record.
+        Number of the question; drawn without looking at the record. 0 in a questionnaire.
     value : tuple of int
-        What the mechanism gave out.
-    simulated : bool
-        Whether a seeded source drew it: then it protects nobody, and says so.
+        What the mechanism gave out; in a questionnaire the number of the answer to each question.
+    simulated : bool, default False
+        Whether a seeded source made it: then it promises nothing.
+
+    Examples
+    --------
+    >>> report = Report("sha256:0", identity_of(bytes(16)), 0, (3,))
+    >>> Report.from_json(report.to_json()) == report
+    True
     """
 
-    plan: str
+    collection: str
     id: str
     question: int
     value: tuple[int, ...]
@@ -48,7 +55,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if not IDENTITY.fullmatch(self.id):
-            raise FormatError("a report's id is 32 hexadecimal digits")
+            raise FormatError("the id of a report is 32 hexadecimal digits")
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -69,20 +76,27 @@ class Report:
         try:
             body = load(text, "report", VERSION, _ReportBody)
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
-            raise FormatError("this is not a report, and cannot even be written down") from None
-        return cls(body.plan, body.id, body.question, tuple(body.value), body.simulated)
+            raise FormatError("this is not a report: nested too deeply, or not Unicode") from None
+        return cls(body.collection, body.id, body.question, tuple(body.value), body.simulated)
 
     @property
     def fingerprint(self) -> str:
         """Short hash of the content, to tell a repeated delivery from a forged one."""
-        content = f"{self.plan}|{self.question}|{self.value}"
+        content = f"{self.collection}|{self.question}|{self.value}"
         return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def identity_of(key: bytes) -> str:
+    """The id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key)."""
+    if len(key) != 16:
+        raise FormatError(f"the key of a report has 16 bytes, this one {len(key)}")
+    return hashlib.sha256(b"discreet/id" + key).hexdigest()[:32]
 
 
 class _ReportBody(Body):
     model_config = ConfigDict(strict=True)  # 1, not "1", 1.0 or true
 
-    plan: str
+    collection: str
     id: str
     question: int
     value: list[int]

@@ -12,24 +12,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.collection import bulk
+from discreet.collection.bulk import tally_parquet
+from discreet.collection.files import COLUMNS, ReportFile, read_reports
+from discreet.collection.report import Report
+from discreet.collection.simulation import answers
+from discreet.collection.tally import Tally
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.errors import FormatError, SchemaError
-from discreet.local import bulk
-from discreet.local.bulk import ReportFile, read_reports, tally_parquet, write_reports
-from discreet.local.files import COLUMNS
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
-from discreet.local.report import Report
-from discreet.local.simulation import answers, encoded
-from discreet.local.tally import Tally
 from discreet.randomness import SeededRandom
 from discreet.schema import Schema
 
 Row = tuple[bytes | None, str | None, int | None, list[int | None] | None]
 
 SHAPE = pa.schema(
-    {"id": pa.binary(), "plan": pa.string(), "question": pa.int32(), "value": pa.list_(pa.int64())}
+    {
+        "id": pa.binary(),
+        "collection": pa.string(),
+        "question": pa.int32(),
+        "value": pa.list_(pa.int64()),
+    }
 )
 
 
@@ -38,7 +43,7 @@ def rows_of(plan: Plan, people: int = 300, seed: int = 1) -> list[Row]:
     data, source = mortgage(people), SeededRandom(seed)
     classes = class_codes(data.schema, data.y)
     rows: list[Row] = []
-    for question, _, values in answers(plan, classes, encoded(plan, data.X), source):
+    for question, _, values in answers(plan, plan.encoded(data.X, classes), source):
         for value in values.tolist():
             rows.append((source.raw(16).tobytes(), plan.digest, question, value))
     return rows
@@ -106,7 +111,7 @@ def written(path: Path, rows: list[Row]) -> Path:
 
 
 def same(bulked: Tally, one: Tally) -> bool:
-    assert bulked.respondents.tolist() == one.respondents.tolist()
+    assert bulked.counted.tolist() == one.counted.tolist()
     assert [part.tolist() for part in bulked.sums] == [part.tolist() for part in one.sums]
     assert +bulked.rejected == +one.rejected
     assert bulked.repeated == one.repeated
@@ -127,7 +132,7 @@ def mortgage_plan(request: pytest.FixtureRequest) -> Plan:
 def test_an_engine_counts_like_one_by_one(mortgage_plan: Plan, tmp_path: Path) -> None:
     rows = rows_of(mortgage_plan)
     bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
-    assert bulked.people == 300
+    assert bulked.reports == 300
     assert not bulked.rejected
     assert same(bulked, one_by_one(mortgage_plan, rows))
 
@@ -152,7 +157,7 @@ def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
     assert set(expected.rejected) == {
         "misshapen", "foreign plan", "unknown question", "out of domain", "id reused",
     }  # fmt: skip
-    assert bulked.people + bulked.repeated + bulked.rejected.total() == len(rows)
+    assert bulked.reports + bulked.repeated + bulked.rejected.total() == len(rows)
 
 
 @pytest.mark.slow
@@ -168,7 +173,7 @@ def test_everything_delivered_twice_counts_once(mortgage_plan: Plan, tmp_path: P
         [tmp_path / "a.parquet", tmp_path / "a.parquet"],
     ):
         both = tally_parquet(mortgage_plan, source)
-        assert both.repeated == both.people == 300
+        assert both.repeated == both.reports == 300
         assert [part.tolist() for part in both.sums] == [part.tolist() for part in once.sums]
 
 
@@ -184,10 +189,10 @@ def test_tables_in_memory_are_tallied_too(mortgage_plan: Plan) -> None:
 
 
 def test_no_reports_are_an_empty_tally(mortgage_plan: Plan, tmp_path: Path) -> None:
-    assert tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", [])).people == 0
+    assert tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", [])).reports == 0
     foreign: list[Row] = [(bytes(16), "sha256:other", 0, [0])]
     tally = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", foreign))
-    assert (tally.people, tally.rejected) == (0, {"foreign plan": 1})
+    assert (tally.reports, tally.rejected) == (0, {"foreign plan": 1})
 
 
 def test_progress_reaches_the_end(mortgage_plan: Plan, tmp_path: Path) -> None:
@@ -207,12 +212,13 @@ def test_reports_written_are_reports_read(plan: Plan, schema: Schema, tmp_path: 
     ids = np.frombuffer(os.urandom(160), np.uint8).reshape(10, 16)
     width = plan.questions[1].mechanism.width
     values = np.zeros((10, width), np.int64) + np.arange(width)
-    write_reports(path, plan, 1, ids, values)
+    with ReportFile(path, plan) as file:
+        file.write(1, ids, values)
     assert pq.read_schema(path).names == list(COLUMNS)
     assert pq.read_schema(path).field("id").type == pa.binary(16)
     reports = list(read_reports(path))
     assert [report.id for report in reports] == [one.tobytes().hex() for one in ids]
-    assert {(r.plan, r.question, r.value) for r in reports} == {
+    assert {(r.collection, r.question, r.value) for r in reports} == {
         (plan.digest, 1, tuple(range(width)))
     }
     assert same(tally_parquet(plan, path), Tally.of(plan, reports))
@@ -234,7 +240,8 @@ def test_a_simulated_file_makes_a_simulated_tally(plan: Plan, tmp_path: Path) ->
     value = np.zeros((1, plan.questions[0].mechanism.width), np.int64)
     for name in ("honest", "simulated"):
         path = tmp_path / f"{name}.parquet"
-        write_reports(path, plan, 0, ids, value, simulated=name == "simulated")
+        with ReportFile(path, plan, name == "simulated") as file:
+            file.write(0, ids, value)
     assert not tally_parquet(plan, tmp_path / "honest.parquet").simulated
     assert tally_parquet(plan, tmp_path / "simulated.parquet").simulated
     assert tally_parquet(plan, tmp_path / "*.parquet").simulated
@@ -243,11 +250,11 @@ def test_a_simulated_file_makes_a_simulated_tally(plan: Plan, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.write_bytes(b"PAR1 and no more"), "cannot be read|no Parquet"),
+        (lambda path: path.write_bytes(b"PAR1 and no more"), "cannot be read|not a Parquet"),
         (lambda path: pq.write_table(pa.table({"id": [1]}), path), "have the columns"),
         (
             lambda path: pq.write_table(
-                pa.table({"id": ["a"], "plan": ["b"], "question": [0], "value": [[1]]}), path
+                pa.table({"id": ["a"], "collection": ["b"], "question": [0], "value": [[1]]}), path
             ),
             "other types",
         ),

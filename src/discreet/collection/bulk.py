@@ -1,9 +1,10 @@
 """Reports by the million: Parquet files, tallied by an engine in bounded memory.
 
-A file has the columns ``id`` (16 bytes), ``plan`` (text), ``question`` (int32) and ``value``
-(list of int64). The engine drops what is misshapen or answers another plan, finds the ids that
-occur twice, and groups the answers of each question where they can coincide; the rest streams by.
-The integers are those of :meth:`Tally.add`, one report after the other.
+A file has the columns ``id`` (16 bytes), ``collection`` (text), ``question`` (int32) and ``value``
+(list of int64). The engine drops what is misshapen or answers another collection, finds the ids
+that occur twice, and groups the answers of each question where they can coincide; the rest streams
+by, on Spark through its workers. The integers are those of :meth:`Tally.add`, one report after the
+other.
 
 Where one id comes with different answers, one by one keeps the first. A table has no first row:
 the smallest valid (question, value) is kept, numbers compared from left to right.
@@ -11,37 +12,33 @@ the smallest valid (question, value) is kept, numbers compared from left to righ
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from discreet.local.batches import Answers, batches_of, identities
-from discreet.local.files import ReportFile, open_reports, read_reports, write_reports
-from discreet.local.plan import Plan
-from discreet.local.tally import Mechanism, Tally
-from discreet.mechanisms.frequency import SHE, FrequencyOracle
+from discreet.collection import workers
+from discreet.collection.batches import Answers, batches_of, identities
+from discreet.collection.files import open_reports
+from discreet.collection.protocol import C
+from discreet.collection.tally import SAMPLED, Tally
 from discreet.tables.engines import fetched, reading
 
-__all__ = ["ReportFile", "read_reports", "tally_parquet", "write_reports"]
+__all__ = ["tally_parquet"]
 
 Progress = Callable[[int, int], None]
 
 NUMBERS = 1 << 20
 """Integers that are held in one batch, whatever the number of them in a report."""
 
-FEW = 1 << 16
-"""Answers are grouped by the engine where there are at most this many different ones."""
 
-
-def tally_parquet(plan: Plan, source: Any, *, progress: Progress | None = None) -> Tally:
+def tally_parquet(collection: C, source: Any, *, progress: Progress | None = None) -> Tally[C]:
     """Tally reports where they lie.
 
     Parameters
     ----------
-    plan : Plan
+    collection : Plan or Questionnaire
     source : path, glob, list of these, or table
         Parquet files, or whatever :func:`discreet.tables.open_table` opens: ``"spark:path"``, a
         Spark data frame, an ibis or Arrow table with the four columns. Files in one list count as
@@ -52,45 +49,66 @@ def tally_parquet(plan: Plan, source: Any, *, progress: Progress | None = None) 
     Returns
     -------
     Tally
-        Without ``seen``: the ids stay with the engine.
+        Without ``seen``: the ids stay with the engine, except for a sample.
     """
     table, simulated, name = open_reports(source)
     with reading(name) if name else nullcontext():
-        return _Bulk(plan, table, simulated, progress or (lambda done, total: None)).run()
+        bulk = _Bulk(collection, table, progress or (lambda done, total: None))
+        tally: Tally[C] = bulk.run()
+    tally.simulated = simulated
+    return tally
 
 
 class _Bulk:
-    def __init__(self, plan: Plan, table: Any, simulated: bool, progress: Progress) -> None:
-        self.plan, self.table, self.progress = plan, table, progress
-        self.tally = Tally(plan, simulated=simulated)
-        self.widths = [question.mechanism.width for question in plan.questions]
+    def __init__(self, collection: Any, table: Any, progress: Progress) -> None:
+        self.collection, self.table, self.progress = collection, table, progress
+        self.tally: Tally[Any] = Tally(collection)
+        self.channels = collection.questions
+        self.widths = [channel.width for channel in self.channels]
         self.rows = max(1024, NUMBERS // max(self.widths))
         self.done = self.total = 0
 
-    def run(self) -> Tally:
+    def run(self) -> Tally[Any]:
         fine = self._sorted_out()
+        self.tally.sample = _smallest(fine)
         twice = fine.group_by("id").agg(n=fine.count())
         twice = twice.filter(twice.n > 1)
         again = fetched(twice.agg(k=twice.count()))["k"][0].as_py()
         once = fine.anti_join(twice, "id") if again else fine
-        grouped = [n for n, q in enumerate(self.plan.questions) if _few(q.mechanism)]
+        # whole answers are what the tally holds; others are grouped where few can be different
+        grouped = [
+            n for n, one in enumerate(self.channels) if one.size is None or one.outputs is not None
+        ]
         streamed = [n for n in range(len(self.widths)) if n not in grouped]
         if grouped:
             part = once.filter(once.question.isin(grouped))
             self._count(part.group_by("question", "value").agg(n=part.count()))
         if streamed:
-            self._count(once.filter(once.question.isin(streamed)).select("question", "value"))
+            part = once.filter(once.question.isin(streamed)).select("question", "value")
+            self._count_wide(part)
         if again:
             self._count_in_order(fine.semi_join(twice, "id").order_by("id", "question", "value"))
         return self.tally
 
+    def _count_wide(self, answers: Any) -> None:
+        """Add answers that hardly coincide: batch by batch, or on Spark where they lie."""
+        if answers.get_backend().name != "pyspark":
+            self._count(answers)
+            return
+        for one in workers.partial_sums(self.collection, answers):
+            if one.valid:
+                self.tally.add_sums(one.question, one.sums, one.valid)
+                self._advance(one.valid)
+            self._reject("misshapen", one.torn)
+            self._reject("out of domain", one.wrong)
+
     def _sorted_out(self) -> Any:
-        """The rows that may be reports to this plan; the others are counted by their fault."""
+        """The rows that may be reports to this collection; others are counted by their fault."""
         import ibis
 
         rows = self.table
         whole = rows.id.notnull() & (_octets()(rows.id) == 16)
-        for name in ("plan", "question", "value"):
+        for name in ("collection", "question", "value"):
             whole &= rows[name].notnull()
         fits = ibis.or_(
             *(
@@ -102,7 +120,7 @@ class _Bulk:
         rows = rows.mutate(
             fault=ibis.cases(
                 (~whole, "misshapen"),
-                (rows.plan != self.plan.digest, "foreign plan"),
+                (rows.collection != self.collection.digest, f"foreign {self.collection.kind}"),
                 (~rows.question.between(0, len(self.widths) - 1), "unknown question"),
                 (~fits, "out of domain"),
                 else_="",
@@ -126,7 +144,7 @@ class _Bulk:
     def _count(self, answers: Any) -> None:
         """Add answers with distinct ids; the column n says how often each was sent."""
         for batch in batches_of(answers, self.rows):
-            answered = Answers(self.plan, batch)
+            answered = Answers(self.channels, batch)
             times = batch["n"].to_numpy() if "n" in batch.schema.names else None
             for question, rows, matrix in answered.parts(answered.valid):
                 often = None if times is None else times[rows]
@@ -150,7 +168,7 @@ class _Bulk:
             if carried is not None:
                 table = pa.concat_tables([carried, table])
             whole = table.combine_chunks().to_batches()[0]
-            answered = Answers(self.plan, whole)
+            answered = Answers(self.channels, whole)
             rows = np.flatnonzero(answered.valid)
             ids = identities(whole["id"])[rows]
             first = np.append(True, ids[1:] != ids[:-1])[: len(rows)]
@@ -175,13 +193,15 @@ class _Bulk:
                 carried = table.slice(int(kept[-1]), 1)
 
 
-def _few(mechanism: Mechanism) -> bool:
-    """Whether a mechanism has so few different answers that grouping them pays."""
-    if isinstance(mechanism, SHE):
-        return False
-    if isinstance(mechanism, FrequencyOracle):
-        return sum(1 for _ in itertools.islice(mechanism.outputs(), FEW + 1)) <= FEW
-    return mechanism._output_count() <= FEW
+def _smallest(fine: Any) -> set[str]:
+    """The smallest ids, which tell this delivery from others and notice what both hold."""
+    found: set[bytes] = set()
+    for rows in (fine.select("id"), fine.select("id").distinct()):
+        first = fetched(rows.order_by("id").limit(4 * SAMPLED))["id"].to_pylist()
+        found = set(map(bytes, first))
+        if len(found) >= SAMPLED or len(first) < 4 * SAMPLED:
+            break  # else too many of the smallest are repetitions
+    return {one.hex() for one in sorted(found)[:SAMPLED]}
 
 
 def _octets() -> Any:

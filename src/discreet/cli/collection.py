@@ -1,0 +1,487 @@
+"""What ``discreet local`` and ``discreet survey`` share: answer, simulate, tally, train.
+
+Each function makes the command for one kind of collection; the groups give it its name.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from inspect import cleandoc
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import about, batches, replacing, write
+from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.errors import FormatError, PrivacyError
+from discreet.schema import text_of
+
+if TYPE_CHECKING:
+    from discreet.collection.tally import Tally
+
+__all__ = [
+    "PLAN",
+    "QUESTIONNAIRE",
+    "Kind",
+    "answering",
+    "json_object",
+    "promise_body",
+    "read_collection",
+    "read_tally",
+    "simulating",
+    "tallying",
+    "training",
+]
+
+TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
+PIECE = 10_000
+"""Reports from text that are held before they go to a Parquet file."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of collection is talked about on the command line."""
+
+    kind: str
+    group: str
+    noun: str
+    answer: str
+    simulate: str
+    formats: tuple[str, ...]
+    file: str
+
+    @property
+    def metavar(self) -> str:
+        """The document, as usage lines name it."""
+        return self.kind.upper()
+
+
+PLAN = Kind("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
+QUESTIONNAIRE = Kind(
+    "questionnaire",
+    "survey",
+    "sheet",
+    "answer",
+    "randomize",
+    (".csv", ".parquet"),
+    "questionnaire.yaml",
+)
+
+
+def promise_body(guarantee: Any) -> dict[str, Any]:
+    """A promise as plain values and as text."""
+    return {**guarantee.to_body(), "text": str(guarantee)}
+
+
+def read_collection(kind: Kind, path: str) -> Any:
+    """Read a plan or questionnaire file."""
+    with about(path):
+        if kind is PLAN:
+            from discreet.local.plan import Plan
+
+            return Plan.read(path)
+        from discreet.survey.questionnaire import Questionnaire
+
+        return Questionnaire.read(path)
+
+
+def read_tally(kind: Kind, path: str) -> Tally[Any]:
+    """Read the tally of one kind of collection."""
+    from discreet.collection.tally import Tally
+
+    with about(path):
+        tally = Tally.read(path)
+        if tally.collection.kind != kind.kind:
+            raise FormatError(
+                f"this is the tally of a {tally.collection.kind}, not of a {kind.kind}; use the "
+                f"commands of discreet {'survey' if kind is PLAN else 'local'}"
+            )
+        return tally
+
+
+def json_object(path: str) -> dict[str, Any]:
+    """Read a record; the message of an error repeats nothing of it."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
+    return found
+
+
+# ------------------------------------------------------------------ one person's device
+
+
+def answering(kind: Kind) -> click.Command:
+    """``local report`` or ``survey answer``: what runs on one person's device."""
+    line = f"discreet {kind.group} {kind.answer} {kind.file} me.json --store kept"
+
+    @click.command(kind.answer, epilog=example(f"{line} > {kind.noun}.json", f"{line} --allow 3"))
+    @click.argument("path", metavar=kind.metavar)
+    @click.argument("record")
+    @click.option(
+        "--store", required=True, help=f"The folder of this person; the {kind.noun} is kept there."
+    )
+    @click.option(
+        "--allow",
+        type=float,
+        metavar="EPSILON",
+        help="What all answers from this folder may cost together; kept for later answers. "
+        "Without it: what the first collection costs.",
+    )
+    @click.option(
+        "--unprotected", is_flag=True, help="Answer although no epsilon is promised: the truth."
+    )
+    @json_option
+    def command(
+        path: str,
+        record: str,
+        store: str,
+        allow: float | None,
+        unprotected: bool,
+        as_json: bool,
+        again: bool = False,
+        personal: str | None = None,
+        **chosen: Any,
+    ) -> None:
+        from discreet.collection.respondent import FolderStore, Respondent
+
+        kept = FolderStore(store)
+        collection = read_collection(kind, path)
+        person = Respondent(collection, kept, unprotected=unprotected, **chosen)
+        own = None if personal is None else json_object(personal)
+        given = json_object(record)
+        if allow is not None:
+            kept.allow(allow)
+        made = person.report(given, own, again=again)
+        if as_json:
+            print_json({kind.noun: made.to_body(), "guarantee": promise_body(person.guarantee)})
+        else:
+            click.echo(made.to_json(), nl=False)
+
+    command.help = cleandoc(f"""
+    Print the one randomized {kind.noun} of the person whose RECORD this is.
+
+    RECORD is a JSON object, or - for standard input. The {kind.noun} is drawn once and kept in the
+    folder before it is printed. Running the command again prints the same {kind.noun}, whatever
+    the record says then: a second draw would give away more than the {kind.metavar} promises. What
+    was answered from one folder is added up, and refused beyond what its owner allowed.
+    """)
+    if kind is PLAN:
+        command = click.option(
+            "--group", type=click.IntRange(min=0), help="The question you were assigned."
+        )(command)
+        return click.option(
+            "--again", is_flag=True, help="A further report, where the plan allows several."
+        )(command)
+    command = click.option(
+        "--personal", help="JSON: own answers to the personal questions, where asked for."
+    )(command)
+    return click.option(
+        "--by-hand", is_flag=True, help="RECORD is what was ticked after a draw by hand."
+    )(command)
+
+
+# ------------------------------------------------------------------ all devices at once
+
+
+def simulating(kind: Kind) -> click.Command:
+    """``local perturb`` or ``survey randomize``: simulate many devices on raw data."""
+    line = f"discreet {kind.group} {kind.simulate} {kind.file} people.csv -o {kind.noun}s"
+    named = " or ".join(kind.formats)
+
+    @click.command(kind.simulate, epilog=example(*(f"{line}{end}" for end in kind.formats)))
+    @click.argument("path", metavar=kind.metavar)
+    @click.argument("data")
+    @click.option("-o", "--output", required=True, help=f"The {named} file to write.")
+    @click.option(
+        "--seed", type=click.IntRange(min=0), help="Repeatable noise: an experiment, no promise."
+    )
+    @json_option
+    def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
+        from discreet.collection.simulation import answers
+        from discreet.encoding import columns_of
+        from discreet.randomness import as_random
+
+        collection, random, done = read_collection(kind, path), as_random(seed), 0
+        _check_simulable(kind, collection, path, output)
+        console(stderr=True).print(
+            f"PrivacyWarning: {data} is raw data, and this command reads it. That is a simulation: "
+            "in a collection each person randomizes on their own device.",
+            style="yellow",
+        )
+        with (
+            replacing(output) as draft,
+            _opened(collection, output, draft, random.simulated) as file,
+            progress("randomizing") as advance,
+            about(data),
+        ):
+            for batch in batches(data, collection.names):
+                codes = collection.encoded(columns_of(batch, collection.names))
+                for question, rows, values in answers(collection, codes, random):
+                    file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), values)
+                done += batch.num_rows
+                advance(done)
+        promise = collection.guarantee.under(simulated=random.simulated)
+        if as_json:
+            facts = {"output": output, f"{kind.noun}s": done}
+            print_json({**facts, "guarantee": promise_body(promise)})
+            return
+        click.echo(f"{output}: {done:,} {kind.noun}s", err=True)
+        click.echo(str(promise), err=True)
+
+    command.help = cleandoc(f"""
+    Simulate one device for each row of DATA (CSV or Parquet): a {kind.noun} per row.
+
+    This command READS RAW DATA. In a real collection nobody holds such a table: every person runs
+    "discreet {kind.group} {kind.answer}" on a device of their own.
+    """)
+    return command
+
+
+def _check_simulable(kind: Kind, collection: Any, path: str, output: str) -> None:
+    if collection.reports > 1:
+        raise PrivacyError(
+            f"{path}: lets a person send {collection.reports} reports, this command makes one per "
+            "row; plan with --reports 1"
+        )
+    if getattr(collection, "personal", "device") == "own":
+        raise FormatError(
+            f"{path}: asks for people's own personal answers, which a table of private ones does "
+            "not hold; write personal: device to simulate"
+        )
+    if not output.lower().endswith(kind.formats):
+        raise FormatError(
+            f"{output}: {kind.noun}s are written as {' or '.join(kind.formats)}; name it so"
+        )
+
+
+def _opened(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
+    from discreet.collection.files import ReportFile
+    from discreet.collection.texts import SheetCsv
+
+    opened = SheetCsv if output.lower().endswith(".csv") else ReportFile
+    return opened(draft, collection, simulated)
+
+
+# ------------------------------------------------------------------ adding up
+
+
+def tallying(kind: Kind) -> click.Command:
+    """``local tally`` or ``survey tally``: add up reports."""
+    line = f"discreet {kind.group} tally {kind.file}"
+
+    @click.command(
+        "tally",
+        epilog=example(
+            f"{line} {kind.noun}s.parquet -o tally.json",
+            f"{line} 'monday/*.jsonl' tuesday.jsonl -o tally.json",
+            f"{line} east.parquet --merge west-tally.json -o tally.json",
+        ),
+    )
+    @click.argument("path", metavar=kind.metavar)
+    @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
+    @click.option("-o", "--output", required=True, help="The tally file to write.")
+    @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
+    @json_option
+    def command(
+        path: str, files: tuple[str, ...], output: str, merge: tuple[str, ...], as_json: bool
+    ) -> None:
+        collection = read_collection(kind, path)
+        if not files and not merge:
+            raise click.UsageError(
+                f"Name at least one file of {kind.noun}s, or a tally with --merge."
+            )
+        counted = _counted(collection, files)
+        blind = counted.reports > len(counted.seen)
+        for other in merge:
+            with about(other):
+                more = read_tally(kind, other)
+                blind |= more.reports > len(more.seen)
+                counted = counted + more
+        write(output, counted.to_json())
+        if as_json:
+            print_json({"output": output, **_facts(counted)})
+        else:
+            _print_tally(counted, output)
+        if merge and blind:
+            click.echo(
+                "discreet: tallies of Parquet files keep a sample of their ids, so only many "
+                f"{kind.noun}s in two of them would have been noticed",
+                err=True,
+            )
+
+    command.help = cleandoc(f"""
+    Add up {kind.noun}s that answer a {kind.metavar}: Parquet or text files.
+
+    Text files hold one {kind.noun} per line{", or are .csv files of sheets" * (kind is not PLAN)}.
+    All files and patterns count as one delivery: what is in two of them counts once. A bad
+    {kind.noun} is counted by its fault, and nothing else is lost. Tallies that are merged must not
+    share {kind.noun}s, and the same tally is never added twice.
+    """)
+    return command
+
+
+def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
+    """Text alone is added line by line and keeps its ids; with Parquet, all goes to the engine."""
+    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.tally import Tally
+
+    texts = [file for source in files for file in _texts(source)]
+    tables = [source for source in files if not source.lower().endswith(TEXTS)]
+    if not tables:
+        counted = Tally(collection)
+        with progress("tallying", f"{collection.noun}s") as advance:
+            for done, report in enumerate(_reports(collection, texts), 1):
+                if report is None:
+                    counted.rejected["misshapen"] += 1
+                else:
+                    counted.add(report)
+                advance(done)
+        return counted
+    with ExitStack() as stack:
+        misshapen = 0
+        if texts:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-"))
+            tables.append(os.path.join(folder, "lines.parquet"))
+            misshapen = _converted(collection, texts, tables[-1])
+        advance = stack.enter_context(progress("tallying", f"{collection.noun}s"))
+        source: Any = tables if len(tables) > 1 else tables[0]
+        counted = tally_parquet(collection, source, progress=advance)
+    if misshapen:
+        counted.rejected["misshapen"] += misshapen
+    return counted
+
+
+def _texts(source: str) -> list[str]:
+    if not source.lower().endswith(TEXTS):
+        return []
+    found = [source] if os.path.isfile(source) else sorted(glob.glob(source, recursive=True))
+    if not found:
+        raise FormatError(f"{source}: there is no such file")
+    return found
+
+
+def _reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
+    from discreet.collection.texts import reports_in
+
+    return chain.from_iterable(reports_in(collection, file) for file in files)
+
+
+def _converted(collection: Any, files: Sequence[str], output: str) -> int:
+    """Write reports in text to a Parquet file; how many were none."""
+    from discreet.collection.files import ReportFile
+
+    misshapen, reports = 0, _reports(collection, files)
+    with ReportFile(output, collection) as file:
+        while some := list(islice(reports, PIECE)):
+            good = [report for report in some if report is not None]
+            misshapen += len(some) - len(good)
+            file.add(good)
+    return misshapen
+
+
+def _facts(tally: Tally[Any]) -> dict[str, Any]:
+    whole = {}
+    if tally.collection.questions[0].size is None:
+        whole = {"different": len(tally.distinct()[0])}
+    return {
+        tally.collection.kind: tally.collection.digest,
+        "counted": tally.reports,
+        "people": tally.people,
+        **whole,
+        "repeated": tally.repeated,
+        "rejected": dict(tally.rejected),
+        "by_question": tally.counted.tolist(),
+        "simulated": tally.simulated,
+    }
+
+
+def _print_tally(tally: Tally[Any], output: str) -> None:
+    facts = _facts(tally)
+    click.echo(f"counted    {tally.reports:,} {tally.collection.noun}s")
+    if tally.people != tally.reports:
+        click.echo(f"people     {tally.people:,}, if each sent {tally.collection.reports} reports")
+    if "different" in facts:
+        click.echo(f"different  {facts['different']:,}")
+    click.echo(f"repeated   {tally.repeated:,}")
+    click.echo(f"rejected   {tally.rejected.total():,}")
+    for fault, number in sorted(tally.rejected.items()):
+        click.echo(f"  {fault}: {number:,}")
+    if tally.simulated:
+        click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
+    click.echo(f"{output}: the tally of {tally.collection.digest}", err=True)
+
+
+# ------------------------------------------------------------------ a model
+
+
+def training(kind: Kind) -> click.Command:
+    """``local train`` or ``survey train``: a tally to a model."""
+
+    @click.command(
+        "train",
+        epilog=example(
+            f"discreet {kind.group} train tally.json -o model.json",
+            "discreet evaluate model.json people.csv",
+        ),
+    )
+    @click.argument("tally")
+    @click.option("-o", "--output", required=True, help="The model file to write.")
+    @click.option(
+        "--postprocess",
+        type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
+        help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
+    )
+    @json_option
+    def command(tally: str, output: str, postprocess: Any, as_json: bool) -> None:
+        """Estimate a model from a TALLY file."""
+        import numpy as np
+
+        from discreet.estimation import estimate
+
+        counted = read_tally(kind, tally)
+        with about(tally):
+            model = estimate(_statistics(kind, counted), postprocess)
+        write(output, model.to_json())
+        classes = [text_of(value) for value in model.schema.classes]
+        prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
+        if as_json:
+            facts = {"output": output, f"{kind.noun}s": counted.reports, "people": counted.people}
+            print_json({**facts, "prior": prior, "guarantee": promise_body(model.guarantee)})
+            return
+        printer = console()
+        printer.print(str(model.guarantee))
+        printer.print(f"\n{kind.noun + 's':<10} {counted.reports:,} counted")
+        printer.print(f"features   {len(model.factors)} of {len(model.schema.features)}")
+        shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
+        printer.print(f"prior      {shares}")
+        printer.print(f"{output}: {model.schema.target} from {', '.join(model.schema.names)}")
+
+    return command
+
+
+def _statistics(kind: Kind, tally: Tally[Any]) -> Any:
+    if kind is PLAN:
+        from discreet.local.inversion import statistics_of
+
+        return statistics_of(tally)
+    from discreet.survey.inversion import statistics_of as statistics_of_sheets
+
+    return statistics_of_sheets(tally)

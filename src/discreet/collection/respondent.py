@@ -1,0 +1,190 @@
+"""What runs on a respondent's device: one record in, one randomized report out, drawn once.
+
+The report is written down before it leaves. Asking again returns the same report: repeating the
+draw would let the collector average the noise away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.collection.protocol import Codes, Collection
+from discreet.collection.report import Report, identity_of
+from discreet.collection.store import FolderStore, Kept, MemoryStore, Store
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.privacy import Guarantee
+from discreet.randomness import Random, as_random
+
+__all__ = ["FolderStore", "MemoryStore", "Respondent", "Store"]
+
+
+class Respondent:
+    """One person's side of a collection.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    store : Store
+        Where the report is kept before it leaves, and what was answered is added up.
+    group : int, optional
+        The question assigned by the collector, in a plan with ``assignment="groups"``.
+    by_hand : bool, default False
+        Whether the person drew with their own device (dice, cards, a paper form) and now enters
+        what they ended up answering: then nothing is drawn here. For questionnaires.
+    unprotected : bool, default False
+        Answer although the collection promises no epsilon.
+    random_state : None, int or Random
+        None is the cryptographic source; anything else is simulation.
+
+    Examples
+    --------
+    >>> from discreet import Categorical, Schema
+    >>> from discreet.local import make_plan
+    >>> schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
+    >>> person = Respondent(make_plan(schema, epsilon=1.0), MemoryStore())
+    >>> first = person.report({"smokes": "yes", "sick": "no"})
+    >>> person.report({"smokes": "yes", "sick": "no"}) == first
+    True
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        store: Store,
+        group: int | None = None,
+        *,
+        by_hand: bool = False,
+        unprotected: bool = False,
+        random_state: int | Random | None = None,
+    ) -> None:
+        self.collection, self.store, self.group = collection, store, group
+        self.by_hand, self._random = by_hand, as_random(random_state)
+        self._check_group()
+        self._check_device()
+        if math.isinf(collection.guarantee.epsilon) and not unprotected:
+            raise PrivacyError(
+                f"this {collection.kind} promises no epsilon: what is sent may be the truth "
+                "itself, or prove it. If you accept that, say so: unprotected=True, or "
+                "--unprotected on the command line"
+            )
+
+    def _check_group(self) -> None:
+        group, count = self.group, len(self.collection.questions)
+        if self.collection.assignment == "groups" and group is None:
+            raise SchemaError("this plan assigns questions: pass group=, the number you were given")
+        if self.collection.assignment == "draw" and group is not None:
+            raise SchemaError("in this plan respondents draw their question: leave out group=")
+        if group is not None and not 0 <= group < count:
+            raise SchemaError(f"group {group} is not one of the {count} questions")
+
+    def _check_device(self) -> None:
+        kind, device = self.collection.kind, self.collection.device
+        if self.by_hand and device == "software":
+            raise SchemaError(
+                f"this {kind} is drawn by software; only a questionnaire that says device: hand or "
+                "device: either allows respondents to draw by hand"
+            )
+        if not self.by_hand and device == "hand":
+            raise SchemaError(f"respondents of this {kind} draw by hand: pass by_hand=True")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this person is promised."""
+        return self.collection.guarantee.under(simulated=self._random.simulated)
+
+    def report(
+        self,
+        record: Mapping[str, Any],
+        personal: Mapping[str, Any] | None = None,
+        *,
+        again: bool = False,
+    ) -> Report:
+        """The report of this person; the same one however often it is asked for.
+
+        Parameters
+        ----------
+        record : mapping
+            Features and class; for a questionnaire the answers to all private questions. All of it
+            is checked against the schema before anything is drawn.
+        personal : mapping, optional
+            The answers to the paired personal questions, where they are the person's own.
+        again : bool, default False
+            Make a further report, where the plan allows several per person.
+        """
+        kept = self.store.reports(self.collection.digest)
+        if kept and not again:
+            return self._read(kept[-1])
+        self._check_number(len(kept))
+        codes = self.collection.prepared(record, None, personal, self.by_hand)
+        return self._answer(len(kept), self._question(len(kept)), codes)
+
+    def draw_question(self, *, again: bool = False) -> int:
+        """The question that this person answers next, drawn and kept without any record.
+
+        With it, a person needs to be asked only for ``collection.asked(question)``. The question is
+        the same however often it is asked for; once it is answered, it is the one that was.
+        """
+        kept = self.store.reports(self.collection.digest)
+        if kept and not again:
+            return self._read(kept[-1]).question
+        self._check_number(len(kept))
+        return self._question(len(kept))
+
+    def answer_question(
+        self, record: Mapping[str, Any], personal: Mapping[str, Any] | None = None
+    ) -> Report:
+        """The report to the question that was drawn; only what it asks for is looked at.
+
+        The parameters are those of :meth:`report`.
+        """
+        kept = self.store.reports(self.collection.digest)
+        question = self.store.question(self.collection.digest, len(kept))
+        if question is None:
+            if kept:
+                return self._read(kept[-1])
+            raise PrivacyError("no question was drawn yet: call draw_question() first")
+        codes = self.collection.prepared(record, question, personal, self.by_hand)
+        return self._answer(len(kept), question, codes)
+
+    def _check_number(self, sent: int) -> None:
+        if sent >= self.collection.reports:
+            raise PrivacyError(
+                f"this person has already sent {sent} of {self.collection.reports} reports; "
+                f"another one would cost more privacy than the {self.collection.kind} promises"
+            )
+
+    def _question(self, number: int) -> int:
+        digest = self.collection.digest
+        drawn = self.store.question(digest, number)
+        if drawn is not None:
+            return drawn
+        question = self.group
+        if question is None:
+            question = int(self.collection.draw(1, self._random)[0])
+        return self.store.draw(digest, number, question, self.collection.guarantee.epsilon)
+
+    def _answer(self, number: int, question: int, codes: Codes) -> Report:
+        digest = self.collection.digest
+        values: Any = codes
+        if not self.by_hand:
+            values = self.collection.randomized(question, codes, self._random)
+        key = self._random.raw(16).tobytes()
+        sent = tuple(int(one) for one in values[0])
+        made = Report(digest, identity_of(key), question, sent, self._random.simulated)
+        if self.store.keep(digest, number, Kept(made.to_json(), key.hex())):
+            return made
+        return self._read(self.store.reports(digest)[number])
+
+    def _read(self, kept: Kept) -> Report:
+        try:
+            report = Report.from_json(kept.report)
+            if report.collection != self.collection.digest:
+                raise FormatError(f"it answers another {self.collection.kind}")
+        except FormatError as error:
+            raise FormatError(
+                f"the {self.collection.noun} kept on this device is damaged ({error}); it is not "
+                "drawn again, because that would cost privacy twice"
+            ) from None
+        return report

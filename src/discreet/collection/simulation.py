@@ -1,0 +1,47 @@
+"""Many respondents at once, each randomizing alone and sending one report: honest simulation.
+
+What happens here is what happens on a device, vectorised; it reads raw data and therefore only
+runs where raw data are anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.collection.protocol import C, Codes, Collection
+from discreet.collection.tally import Tally
+from discreet.randomness import Random
+
+__all__ = ["answers", "simulate"]
+
+
+def answers(
+    collection: Collection, codes: Codes, random: Random
+) -> Iterator[tuple[int, Integers, Integers]]:
+    """One answer from every record, question by question: (question, rows, serialised answers).
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    codes : Codes
+        True records, as ``collection.encoded`` makes them.
+    random : Random
+    """
+    asked = collection.draw(len(codes), random)
+    order = np.argsort(asked, kind="stable")
+    ends = np.searchsorted(asked[order], np.arange(len(collection.questions) + 1))
+    for question in range(len(collection.questions)):
+        rows = order[ends[question] : ends[question + 1]]
+        if len(rows):
+            yield question, rows, collection.randomized(question, codes[rows], random)
+
+
+def simulate(collection: C, codes: Codes, random: Random) -> Tally[C]:
+    """Tally of one report from every record; the parameters are those of :func:`answers`."""
+    tally = Tally(collection, simulated=random.simulated)
+    for question, _, values in answers(collection, codes, random):
+        tally.add_values(question, values)
+    return tally
