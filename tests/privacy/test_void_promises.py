@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from discreet import CentralNB, FederatedNB, LocalNB, SurveyNB
+from discreet.collection.respondent import MemoryStore, Respondent
+from discreet.collection.tally import Tally
 from discreet.documents import canonical, digest_of, parse
 from discreet.estimation import estimate
 from discreet.federated.agreement.identity import Identity
@@ -23,9 +25,6 @@ from discreet.federated.counters import wanted_of
 from discreet.federated.simulation import simulate_horizontal, simulate_vertical
 from discreet.local import inversion as local_inversion
 from discreet.local.planning import make_plan
-from discreet.local.respondent import MemoryStore
-from discreet.local.respondent import Respondent as Device
-from discreet.local.tally import Tally as LocalTally
 from discreet.model import NaiveBayesModel
 from discreet.privacy import INFERRED, Guarantee
 from discreet.randomness import as_random
@@ -33,8 +32,6 @@ from discreet.schema import Categorical, Schema
 from discreet.statistics import Statistics
 from discreet.survey import inversion as survey_inversion
 from discreet.survey.questionnaire import Questionnaire
-from discreet.survey.respondent import Respondent
-from discreet.survey.tally import Tally as SurveyTally
 
 ROWS = [("red", "no"), ("blue", "yes"), ("red", "yes"), ("blue", "no")] * 6
 COLUMNS = {"colour": np.array([one for one, _ in ROWS])}
@@ -66,11 +63,13 @@ def of_files(public: Schema, seed: int | None) -> list[Guarantee]:
 def of_reports(public: Schema, seed: int | None) -> list[Guarantee]:
     """JSON reports, their tally, the tally's file, statistics and model."""
     plan = make_plan(public, 1.0, 100)
-    tally = LocalTally(plan)
+    tally = Tally(plan)
     for number, (colour, sick) in enumerate(ROWS):
-        device = Device(plan, MemoryStore(), random_state=None if seed is None else seed + number)
+        device = Respondent(
+            plan, MemoryStore(), random_state=None if seed is None else seed + number
+        )
         tally.add(device.report({"colour": colour, "sick": sick}).to_json())
-    read = LocalTally.from_json(tally.to_json())
+    read = Tally.from_json(tally.to_json())
     statistics = local_inversion.statistics_of(read)
     both = local_inversion.statistics_of(tally + read.__class__(plan))
     given = local_inversion.statistics_of(read, plan.guarantee)
@@ -79,12 +78,12 @@ def of_reports(public: Schema, seed: int | None) -> list[Guarantee]:
 
 def of_sheets(public: Schema, seed: int | None) -> list[Guarantee]:
     survey = Questionnaire.of(public, 0.5)
-    tally = SurveyTally(survey)
+    tally = Tally(survey)
     for number, (colour, sick) in enumerate(ROWS):
         random_state = None if seed is None else seed + number
         respondent = Respondent(survey, MemoryStore(), random_state=random_state)
-        tally.add(respondent.sheet({"colour": colour, "sick": sick}).to_json())
-    statistics = survey_inversion.statistics_of(SurveyTally.from_json(tally.to_json()))
+        tally.add(respondent.report({"colour": colour, "sick": sick}).to_json())
+    statistics = survey_inversion.statistics_of(Tally.from_json(tally.to_json()))
     return [respondent.guarantee, statistics.guarantee, estimate(statistics).guarantee]
 
 
@@ -182,23 +181,24 @@ def test_a_report_says_that_it_is_simulated_and_real_ones_are_as_short_as_before
         public, store = schema(False), MemoryStore()
         if kind == "report":
             return (
-                Device(make_plan(public, 1.0, 9), store, random_state=seed)
+                Respondent(make_plan(public, 1.0, 9), store, random_state=seed)
                 .report(answers)
                 .to_json()
             )
         survey = Questionnaire.of(public, 0.5)
-        return Respondent(survey, store, random_state=seed).sheet(answers).to_json()
+        return Respondent(survey, store, random_state=seed).report(answers).to_json()
 
     assert '"simulated": true' in text(1)
     assert "simulated" not in text(None)
 
 
 def test_the_mark_survives_being_written_to_parquet(tmp_path: Path) -> None:
-    from discreet.local.bulk import ReportFile, tally_parquet
+    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.files import ReportFile
 
     plan = make_plan(schema(False), 1.0, 9)
     for seed in (None, 1):
-        report = Device(plan, MemoryStore(), random_state=seed).report(
+        report = Respondent(plan, MemoryStore(), random_state=seed).report(
             {"colour": "red", "sick": "no"}
         )
         file = tmp_path / f"{seed}.parquet"

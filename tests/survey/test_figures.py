@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from discreet import Categorical, Schema
-from discreet.papers import surveys as figures
 from discreet.collection.simulation import simulate
+from discreet.papers import surveys as figures
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import Questionnaire
