@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, Schema, estimate
+from discreet.collection.simulation import simulate
+from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import channel_variance, estimate_share, statistics_of, unmixed
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.simulation import simulate
-from discreet.survey.tally import Tally
 from discreet.survey.testing import accuracy_on_sheets
 from discreet.survey.variance import score_interval
 
@@ -92,7 +92,7 @@ def coverage(survey, text, people, share, sheet_law):
     population[holds] *= share / population[holds].sum()
     population[~holds] *= (1 - share) / population[~holds].sum()
     tally = Tally(survey)
-    tally.add_answers([[0, 0, 0]])
+    tally.add_values(0, [[0, 0, 0]])
     drawn = rng.multinomial(people, population @ law, size=REPEATS)
     found = SimpleNamespace(
         count=drawn @ score,
@@ -131,7 +131,7 @@ def test_the_variance_that_the_sample_shows_would_cover_too_little(sheet_law):
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_an_answer_that_was_never_sent_has_an_interval_with_a_width(survey, people):
     tally = Tally(survey)
-    tally.add_answers([[0, 0, 0]], [people])
+    tally.add_values(0, [[0, 0, 0]], [people])
     for text in ("a = y", *PREDICATES):
         found = estimate_share(tally, text)
         low, high = found.interval()
@@ -145,7 +145,7 @@ def test_an_answer_that_was_never_sent_has_an_interval_with_a_width(survey, peop
 def test_shares_lie_in_0_to_1_and_the_unbiased_number_is_kept():
     survey = SURVEYS["one group"]
     tally = Tally(survey)
-    tally.add_answers([[0, 0, 0], [1, 1, 1]], [990, 10])
+    tally.add_values(0, [[0, 0, 0], [1, 1, 1]], [990, 10])
     found = estimate_share(tally, "a = y")
     assert (found.share, found.unbiased) == (0.0, pytest.approx((0.01 - 0.6 / 2) / 0.4))
     assert found.count == pytest.approx(1000 * found.unbiased)
@@ -163,7 +163,7 @@ def test_the_accuracy_on_a_single_sheet_is_a_share_with_a_wide_interval(name):
     truth = np.repeat(rng.integers(0, 2, (2000, 1)), 3, axis=1)
     model = estimate(statistics_of(simulate(survey, truth, SeededRandom(0))))
     tally = Tally(survey)
-    tally.add_answers([[1, 1, 1]])
+    tally.add_values(0, [[1, 1, 1]])
     found = accuracy_on_sheets(model, tally)
     assert found.unbiased > 1
     assert found.accuracy == found.interval[1] == 1
@@ -177,7 +177,7 @@ def test_the_accuracy_on_a_single_sheet_is_a_share_with_a_wide_interval(name):
 def test_no_cell_of_a_table_is_stated_as_more_certain_than_its_channel_allows(survey):
     """Cells that were never sent included; their variance used to be stated as 1e-9."""
     tally = Tally(survey)
-    tally.add_answers([[0, 0, 0], [1, 0, 0]], [199, 1])
+    tally.add_values(0, [[0, 0, 0], [1, 0, 0]], [199, 1])
     found = statistics_of(tally)
     for table in found.tables.values():
         assert (table.variances > 0.001 * 200).all()
