@@ -172,7 +172,7 @@ def arrow_batches(table: Any, rows: int) -> Any:
     relation = engine.con.sql(engine.compile(table))
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(rows)
-    return relation.fetch_record_batch(rows)
+    return relation.fetch_arrow_reader(rows)
 
 
 def _duckdb() -> Any:
