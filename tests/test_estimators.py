@@ -329,7 +329,7 @@ def test_all_estimators_learn_the_same_names(nb):
     np.testing.assert_allclose(fitted.class_count_, fitted.statistics_.totals)
 
 
-@pytest.mark.parametrize("nb", [MixedNB, LocalNB, SurveyNB, FederatedNB])
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
 def test_the_statistics_alone_give_the_model(nb):
     X, y = small()
     fitted = nb(schema=SMALL).fit(X, y)
@@ -397,3 +397,41 @@ def test_rows_of_weight_zero_are_not_there_where_the_schema_is_taken_from_the_da
         with_row = nb.fit(frame, [0, 1, 2], sample_weight=[1, 2, 0])
         assert with_row.classes_.tolist() == [0, 1]
         assert with_row.schema_["c"].values == ("a", "b")
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (pd.Series([10**400] * 20, dtype=object), "size: a whole number is too large"),
+        (np.full(20, 1j), "size: .*(complex|not a number)"),
+        (pd.to_datetime(["2020-01-01"] * 20), "size: .*(dates|not a number)"),
+    ],
+    ids=["huge", "complex", "date"],
+)
+def test_values_that_are_no_numbers_are_named_with_their_column(nb, known, column, says):
+    X, y = small(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        with pytest.raises(SchemaError, match=says):
+            nb(schema=SMALL if known else None).fit(X.assign(size=column), y)
+
+
+@pytest.mark.parametrize("nb", [MixedNB, *PRIVATE])
+def test_a_column_that_is_there_twice_is_refused(nb):
+    X, y = small(20)
+    with pytest.raises(SchemaError, match="more than one column named size"):
+        nb(schema=SMALL).fit(pd.concat([X, X["size"]], axis=1), y)
+
+
+def test_weights_that_are_not_numbers_are_refused():
+    X, y = small(20)
+    with pytest.raises(SchemaError, match="sample_weight is not numeric"):
+        MixedNB().fit(X, y, sample_weight=["much"] * 20)
+
+
+def test_categories_may_be_numbers_beyond_all_floats():
+    X = pd.DataFrame({"c": pd.Series([10**400, 1, "a", -(10**400)], dtype=object)})
+    nb = MixedNB(categorical_features="all").fit(X, [0, 1, 0, 1])
+    assert [str(value)[:3] for value in nb.schema_["c"].values] == ["-10", "1", "100", "a"]

@@ -24,11 +24,11 @@ def mortgage(**options):
         (lambda: Categorical("a", ["x", "x"]), "listed twice"),
         (lambda: Categorical("a", [1, "1"]), "listed twice"),
         (lambda: Categorical("a", [True, "true"]), "listed twice"),
-        (lambda: Categorical("a", "xyz"), "must be a list"),
+        (lambda: Categorical("a", "xyz"), "write a list of every value"),
         (lambda: Categorical("a", ["x", None]), "leave missing values to missing="),
         (lambda: Categorical("a", [math.nan]), "cannot be one of the values"),
-        (lambda: Categorical("", ["x"]), "needs a name"),
-        (lambda: Categorical(3, ["x"]), "needs a name"),
+        (lambda: Categorical("", ["x"]), "write a name"),
+        (lambda: Categorical(3, ["x"]), "write a name"),
         (lambda: Numeric("a", 5, 5), "lower 5 is not below upper 5; swap them"),
         (lambda: Numeric("a", 6, 5), "swap them"),
         (lambda: Numeric("a", math.nan, 5), "lower is nan; write a number you know"),
@@ -41,11 +41,14 @@ def mortgage(**options):
         (lambda: Schema([Numeric("a", 0, 1)], "a", [0, 1]), "the target must not predict itself"),
         (lambda: Schema([Numeric("a", 0, 1)] * 2, "y", [0, 1]), "two features are named 'a'"),
         (lambda: Schema(["a"], "y", [0, 1]), "write Categorical(name, values)"),
-        (lambda: Schema(Numeric("a", 0, 1), "y", [0, 1]), "must be a list of features"),
+        (
+            lambda: Schema(Numeric("a", 0, 1), "y", [0, 1]),
+            "write a list of Categorical(name, values)",
+        ),
         (lambda: mortgage(missing="drop"), "write one of ('skip', 'category')"),
         (lambda: mortgage(outliers="drop"), "write one of ('error', 'clip')"),
         (lambda: mortgage(unseen="drop"), "write one of ('error', 'other')"),
-        (lambda: mortgage(missing_tokens="?"), "write ['?']"),
+        (lambda: mortgage(missing_tokens="?"), "such as ['?']"),
         (lambda: mortgage()["agee"], "there are age, gender"),
     ],
 )
@@ -149,3 +152,46 @@ def test_one_spelling_for_equal_values():
     assert text_of(True) == text_of(np.bool_(True)) == "true"
     assert text_of(0.5) == "0.5"
     assert text_of("05") == "05"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"features": 3}, "features: Input should be a valid list"),
+        ({"features": [3]}, "features.0"),
+        ({"features": [{"name": "a", "kind": "numeric", "lowr": 0, "upper": 1}]}, "lowr"),
+        ({"features": [{"name": 5, "kind": "numeric"}]}, "features.0.name"),
+        ({"clases": ["no", "yes"]}, "clases"),
+        ({"missing": 7}, "missing"),
+        ({"missing_tokens": 3}, "missing_tokens"),
+    ],
+)
+def test_a_hand_written_file_is_read_as_strictly_as_any_other(change, says):
+    """A misspelt bound must not become a feature without bounds."""
+    body = {
+        "features": [{"name": "a", "kind": "numeric", "lower": 0, "upper": 1}],
+        "target": "y",
+        "classes": ["no", "yes"],
+    }
+    assert Schema.from_json(json.dumps(body))["a"].bounded
+    with pytest.raises(FormatError) as error:
+        Schema.from_json(json.dumps({**body, **change}))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: Numeric("a", 0, 10**400), "a: upper is 1000"),
+        (lambda: Numeric("a", 0, 1, integer="no"), "integer is 'no'; write True or False"),
+        (lambda: Numeric("a", 0, 1, optional="no"), "optional is 'no'; write True or False"),
+        (lambda: Categorical("a", [0, 1], optional=None), "optional is None; write True or False"),
+        (lambda: mortgage(missing_tokens=3), "missing_tokens is 3; write a list"),
+    ],
+)
+def test_no_mistake_is_a_traceback_or_taken_for_true(build, says):
+    with pytest.raises(SchemaError) as error:
+        build()
+    assert says in str(error.value)
+    assert Numeric("a", 0, 1, optional=np.bool_(False)).optional is False

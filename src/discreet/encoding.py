@@ -309,8 +309,8 @@ def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
     for name, column in zip(names, numbers.T, strict=True):
         if np.isinf(column).any():
             raise SchemaError(
-                f"{name}: infinity is no measurement; give the feature bounds and "
-                "outliers='clip', or make it missing"
+                f"{name}: infinity is not allowed without bounds; give the feature bounds and "
+                "outliers='clip', or make the value missing"
             )
 
 
@@ -318,12 +318,18 @@ def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
     if is_missing(value, tokens):
         return math.nan
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        if not isinstance(value, (complex, np.complexfloating)):  # NumPy would drop half of it
+            return float(value)
+    except OverflowError:
         raise SchemaError(
-            f"{feature.name}: {value!r} is not a number; if it means missing, list it in "
-            "missing_tokens"
+            f"{feature.name}: a whole number is too large, beyond 1e308; remove the row, or make "
+            "the value missing"
         ) from None
+    except (TypeError, ValueError):
+        pass
+    raise SchemaError(
+        f"{feature.name}: {value!r} is not a number; if it means missing, list it in missing_tokens"
+    )
 
 
 def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
@@ -394,6 +400,6 @@ def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:
     if array.ndim != 2 or array.shape[1] != len(wanted):
         raise SchemaError(
             f"an array of shape {array.shape} does not fit the {len(wanted)} features of the "
-            "schema; give one row a record, columns in the schema's order"
+            "schema; give one row per record, columns in the schema's order"
         )
     return {name: array[:, index] for index, name in enumerate(wanted)}

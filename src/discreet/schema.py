@@ -15,6 +15,7 @@ True
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,12 @@ Unseen = Literal["error", "other"]
 
 VERSION = 1
 
+BESIDE = {
+    "name", "title", "note", "source", "sha256", "rows", "split",
+    "class_counts", "class_labels", "missing_counts",
+}  # fmt: skip
+"""What the description of a benchmark table says beside the schema."""
+
 
 def text_of(value: Any) -> str:
     """The one spelling of a value that all engines agree on: 1, 1.0 and "1" are the same."""
@@ -50,13 +57,21 @@ def text_of(value: Any) -> str:
 
 def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise SchemaError(f"{what} needs a name that is a non-empty string, not {name!r}")
+        raise SchemaError(f"{what} is named {name!r}; write a name, a string that is not empty")
+
+
+def _check_flag(name: str, what: str, value: Any) -> bool:
+    kind = type(value)
+    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
+        return bool(value)
+    raise SchemaError(f"{name}: {what} is {value!r}; write True or False")
 
 
 def _check_domain(name: str, what: str, values: Any) -> tuple[Value, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise SchemaError(
-            f"{name}: {what} must be a list, not {values!r}; write [{values!r}] for one value"
+            f"{name}: {what} is {values!r}; write a list of every value that may occur, such as "
+            "['no', 'yes']"
         )
     domain = tuple(v.item() if hasattr(v, "item") else v for v in values)
     if not domain:
@@ -97,7 +112,7 @@ class Categorical:
         _check_name(name, "a categorical feature")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "values", _check_domain(name, "values", values))
-        object.__setattr__(self, "optional", bool(optional))
+        object.__setattr__(self, "optional", _check_flag(name, "optional", optional))
 
 
 @dataclass(frozen=True)
@@ -128,11 +143,13 @@ class Numeric:
             bound = getattr(self, side)
             try:
                 number = float(bound)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if math.isnan(number) or isinstance(bound, (str, bool)):
                 raise SchemaError(f"{self.name}: {side} is {bound!r}; write a number you know")
             object.__setattr__(self, side, number)
+        for flag in ("integer", "optional"):
+            object.__setattr__(self, flag, _check_flag(self.name, flag, getattr(self, flag)))
         if not self.lower < self.upper:
             raise SchemaError(
                 f"{self.name}: lower {self.lower:g} is not below upper {self.upper:g}; "
@@ -249,7 +266,10 @@ class Schema:
 
         _check_name(target, "the target")
         if isinstance(features, (Categorical, Numeric)) or not isinstance(features, Iterable):
-            raise SchemaError(f"features must be a list of features, not {features!r}")
+            raise SchemaError(
+                f"features is {features!r}; write a list of Categorical(name, values) and "
+                "Numeric(name, lower, upper)"
+            )
         put("features", tuple(features))
         put("target", target)
         put("classes", _check_domain(target, "classes", classes))
@@ -261,9 +281,9 @@ class Schema:
             if value not in get_args(kinds):
                 raise SchemaError(f"{field}={value!r}; write one of {get_args(kinds)}")
             put(field, value)
-        if isinstance(missing_tokens, str):
+        if isinstance(missing_tokens, (str, bytes)) or not isinstance(missing_tokens, Iterable):
             raise SchemaError(
-                f"missing_tokens must be a list; write [{missing_tokens!r}] for a single token"
+                f"missing_tokens is {missing_tokens!r}; write a list, such as ['?'] for one token"
             )
         put("missing_tokens", tuple(str(token) for token in missing_tokens))
         put("inferred", bool(inferred))
@@ -276,7 +296,7 @@ class Schema:
         for feature in self.features:
             if not isinstance(feature, (Categorical, Numeric)):
                 raise SchemaError(
-                    f"{feature!r} is no feature; write Categorical(name, values) or "
+                    f"{feature!r} is not a feature; write Categorical(name, values) or "
                     "Numeric(name, lower, upper)"
                 )
             if feature.name in names:
@@ -289,11 +309,12 @@ class Schema:
             names.add(feature.name)
 
     def __repr__(self) -> str:
-        some = ", ".join(self.names[:4]) + ", …" * (len(self.names) > 4)
+        count = len(self.names)
+        some = ", ".join(self.names[:4]) + ", …" * (count > 4)
         known = ", ".join(map(repr, self.classes[:4])) + ", …" * (len(self.classes) > 4)
         taken = ", inferred=True" if self.inferred else ""
         return (
-            f"Schema({len(self.names)} features: {some}; target={self.target!r}, "
+            f"Schema({count} feature{'s' * (count > 1)}: {some}; target={self.target!r}, "
             f"classes=({known}){taken})"
         )
 
@@ -356,28 +377,25 @@ class Schema:
     @classmethod
     def _from_description(cls, whole: dict[str, Any]) -> Schema:
         """Hand-written files and benchmark descriptions, whose ``missing`` holds the token."""
-        token = whole.get("missing")
-        policy: Missing = "category" if token == "category" else "skip"
-        counts = whole.get("missing_counts")
-        features = []
-        for entry in whole["features"]:
-            if not isinstance(entry, dict) or entry.get("kind") not in ("categorical", "numeric"):
-                raise SchemaError(f"a feature needs a kind, categorical or numeric: {entry!r}")
-            never = "missing" in whole and token is None
-            may_miss = not never and (counts is None or entry.get("name") in counts)
-            fields = {key: entry[key] for key in _FeatureBody.model_fields if key in entry}
-            try:
-                shape = _FeatureBody.model_validate({"optional": may_miss, **fields})
-            except ValueError as error:
-                raise SchemaError(f"feature {entry.get('name')!r}: {error}") from None
-            features.append(shape.feature())
-        options = {key: whole[key] for key in ("outliers", "unseen", "inferred") if key in whole}
-        tokens = whole.get("missing_tokens", [])
+        body = {key: value for key, value in whole.items() if key not in BESIDE}
+        token, tokens = whole.get("missing"), whole.get("missing_tokens", [])
+        if token is None or isinstance(token, str):
+            body["missing"] = token if token in get_args(Missing) else "skip"
         if isinstance(token, str) and token not in get_args(Missing):
             tokens = [token]
-        return cls(
-            features, whole["target"], whole["classes"], policy, missing_tokens=tokens, **options
-        )
+        counts = whole.get("missing_counts")
+        never = "missing" in whole and token is None
+        entries = whole["features"]
+        if isinstance(entries, list) and (counts is None or isinstance(counts, dict)):
+            entries = [
+                {"optional": not never and (counts is None or one.get("name") in counts), **one}
+                if isinstance(one, dict)
+                else one
+                for one in entries
+            ]
+        head = {"format": "discreet/schema", "version": VERSION}
+        shaped = {**head, **body, "features": entries, "missing_tokens": tokens}
+        return load(json.dumps(shaped), "schema", VERSION, SchemaBody, sealed=False).value()
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:

@@ -171,6 +171,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read_rows(self, X: Any, *, reset: bool) -> Any:
         """X as an array or a frame whose columns keep their types."""
         if hasattr(X, "columns") or hasattr(X, "column_names"):
+            _check_unique(X)
             X = validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise ValueError(
@@ -302,7 +303,10 @@ def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
     """Sample weights as floats, one for each row; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=float)
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError):
+        raise SchemaError("sample_weight is not numeric; give one number for each row") from None
     return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
 
 
@@ -314,6 +318,16 @@ def _own_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
         except ValueError:
             pass
     return np.array(schema.classes)
+
+
+def _check_unique(X: Any) -> None:
+    """Refuse a table in which a name stands for two columns."""
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(
+            f"X has more than one column named {', '.join(twice)}; rename or drop one"
+        )
 
 
 def _guarded(factor: GaussianFactor) -> bool:

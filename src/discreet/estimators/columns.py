@@ -5,6 +5,7 @@ A schema made here is not private: a private estimator that uses it warns, and i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> l
     if choice == "none":
         return ["numeric"] * len(columns)
     if choice == "from_dtype":
-        return [_kind(column) for column in columns]
+        return [_kind(name, column) for name, column in zip(names, columns, strict=True)]
     if choice and isinstance(choice[0], bool):
         if len(choice) != len(columns):
             raise SchemaError(
@@ -63,12 +64,17 @@ def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> l
     return ["categorical" if index in chosen else "numeric" for index in range(len(columns))]
 
 
-def _kind(column: Any) -> Kind:
+def _kind(name: str, column: Any) -> Kind:
     dtype = getattr(column, "dtype", None)
     if dtype is not None and str(dtype).lower() in ("category", "categorical", "enum"):
         return "categorical"
     values = _flat(column)
-    if values.dtype.kind in "iufc":
+    if values.dtype.kind in "mMc":
+        raise SchemaError(
+            f"{name}: dates, durations and complex numbers ({values.dtype}) are not supported; "
+            "turn them into numbers or text"
+        )
+    if values.dtype.kind in "iuf":
         return "numeric"
     if values.dtype.kind == "O":
         present = [value for value in values if not is_missing(value)]
@@ -80,7 +86,7 @@ def _kind(column: Any) -> Kind:
             return "numeric"
         for value in present:
             if not isinstance(value, (str, int, float, bool, np.generic)):
-                raise TypeError(f"argument must be a string or a number, not {value!r}")
+                raise TypeError(f"{name}: argument must be a string or a number, not {value!r}")
     return "categorical"
 
 
@@ -165,4 +171,7 @@ def _domain(column: Any) -> list[Any]:
 
 def _order(value: Any) -> tuple[bool, float, str]:
     text = isinstance(value, str)
-    return text, 0.0 if text else float(value), text_of(value)
+    try:
+        return text, 0.0 if text else float(value), text_of(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return text, math.inf if value > 0 else -math.inf, text_of(value)

@@ -315,9 +315,14 @@ class LocalNB(PrivateEstimator):
 def _sample(schema: Schema, given: Given) -> tuple[dict[str, Any], NDArray[Any] | None]:
     sample, classes = given["public_sample"], None
     if sample is None:
-        raise SchemaError("pass public_sample=: records that are public anyway")
+        raise SchemaError("public_sample is missing; write public_sample= with public records")
     if isinstance(sample, tuple):
         sample, classes = sample[0], np.asarray(sample[1])
+        if len(classes) != len(sample):
+            raise SchemaError(
+                f"public_sample has {len(sample)} rows and {len(classes)} classes; give one class "
+                "for each row"
+            )
     return columns_of(sample, schema.names), classes
 
 
