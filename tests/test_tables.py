@@ -501,7 +501,7 @@ def test_odd_requests_are_refused(options: dict[str, Any], words: str) -> None:
             lambda: count(
                 pa.table({"x": [1.0, math.inf], "y": [1, 1]}), Schema([Numeric("x")], "y", [1])
             ),
-            "x: infinity is no measurement",
+            "x: infinity is not allowed without bounds",
         ),
     ],
 )

@@ -63,7 +63,9 @@ def test_every_oracle_and_plan_learns(oracle, plan):
         assert {q.mechanism.name for q in nb.plan_.questions} == {oracle}
 
 
-@pytest.mark.parametrize("postprocess", ["none", "paper", "norm-sub", "norm-cut", "bayes"])
+@pytest.mark.parametrize(
+    "postprocess", ["none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"]
+)
 def test_every_postprocessing_learns(postprocess):
     nb = LocalNB(5.0, postprocess=postprocess, bins=4, schema=PEOPLE.schema, random_state=2)
     assert accuracy(nb) > (0.705 if postprocess == "norm-cut" else 0.72)  # majority: 0.697
@@ -212,7 +214,7 @@ def test_with_no_evidence_the_majority_is_named():
             "9 components of 4 numeric features",
         ),
         ({"projection": DCA(1), "public_sample": PEOPLE.X}, SchemaError, "needs the classes"),
-        ({"postprocess": "magic"}, SchemaError, "'norm-cut' or 'bayes'"),
+        ({"postprocess": "magic"}, SchemaError, "'bayes' or 'log-ratios'"),
         ({"oracle": "the", "theta": 3.0}, PrivacyError, "theta"),
         ({"bins": 0}, SchemaError, "from 1 to 65536"),
         ({"assignment": "chance"}, SchemaError, "'draw' or 'groups'"),

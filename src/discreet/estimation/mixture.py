@@ -40,7 +40,7 @@ def mixture_weights(
     --------
     >>> evidence = np.log([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1]])
     >>> mixture_weights(evidence, np.array([0.5, 0.5]), prior_weight=1.0, steps=50).round(2)
-    array([0.85, 0.15])
+    array([0.86, 0.14])
     """
     weights = start
     if not len(log_evidence):

@@ -85,7 +85,7 @@ class LocalNB(PrivateEstimator):
         How means are asked when ``numeric="gaussian"``.
     mechanism : {"one-bit", "duchi", "piecewise"}
         For approach 2.
-    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes"}, optional
+    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
         "bayes" if not given, and "none" where nothing is noisy.
     projection : PCA or DCA, optional
         Replace the numeric features by components, learnt from ``public_sample``.

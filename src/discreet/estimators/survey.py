@@ -86,7 +86,7 @@ class SurveyNB(PrivateEstimator):
         Public law of the personal answers; columns that are not named have a uniform one.
     bins : int or mapping, default 8
         How numeric columns are cut.
-    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes"}, optional
+    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
         "bayes" if not given, and "none" where nothing is noisy.
     schema : Schema, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
