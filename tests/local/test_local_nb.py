@@ -244,7 +244,7 @@ def test_a_fixed_plan_must_say_what_the_other_parameters_say():
         ):
             LocalNB(epsilon, plan=plan, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     several = make_plan(PEOPLE.schema, 5.0, 6000, bins=3, reports=2)
-    with pytest.raises(PrivacyError, match=r"promises 5 in total"):  # epsilon is per person
+    with pytest.raises(PrivacyError, match=r"promises 5\.0 in total"):  # epsilon is per person
         LocalNB(2.5, plan=several, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     for name, value in {"oracle": "oue", "bins": 4, "theta": 0.3, "numeric": "gaussian"}.items():
         with pytest.raises(SchemaError, match=f"{name}=.* beside a finished plan"):
