@@ -119,7 +119,8 @@ def estimate(
     scoring = statistics.scoring
     share, factors = _tabled(statistics, scoring)
     dense = {n: m for n, m in statistics.moments.items() if n not in statistics.tables}
-    factors.update(gaussian_factors(dense, statistics.schema, scoring))
+    if dense:
+        factors.update(gaussian_factors(dense, statistics.schema, scoring))
     used = statistics.schema.names if scoring.features is None else scoring.features
     with np.errstate(divide="ignore"):
         log_prior = np.log(share if scoring.prior is None else np.array(scoring.prior))
