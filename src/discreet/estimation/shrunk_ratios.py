@@ -141,7 +141,7 @@ def _log_sum(x: Floats) -> Floats:
 
 def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     """Empirical Bayes log-ratios of several features, whose strengths share one distribution."""
-    parts = {name: _Interaction(one, prior) for name, one in features.items()}
+    parts = {name: _RatioLaw(one, prior) for name, one in features.items()}
     weights = mixture_weights(
         np.array([part.log_evidence() for part in parts.values()]),
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
@@ -151,7 +151,7 @@ def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     return {name: part.posterior(weights) for name, part in parts.items()}
 
 
-class _Interaction:
+class _RatioLaw:
     """e = y - p Y, what is left of a table when class shares p and margin Y are taken out."""
 
     def __init__(self, one: Noisy, prior: Floats) -> None:
