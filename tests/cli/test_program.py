@@ -162,3 +162,41 @@ def test_a_real_mistake_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr == f"discreet: {tmp_path}/nothing.json: there is no such file\n"
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["show", "{model}"], ["show", "{model}", "--json"]])
+def test_a_full_disk_is_one_sentence(words: list[str], demo_folder: Path) -> None:
+    given = [word.format(model=demo_folder / "model.json") for word in words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "discreet", *given], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert said == "discreet: standard output cannot be written: No space left on device\n"
+
+
+def test_a_file_that_the_system_refuses_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def refused() -> None:
+        raise PermissionError(13, "Permission denied", "kept/reports")
+
+    monkeypatch.setattr(type(main), "get_command", lambda *_: refused)
+    result = CliRunner().invoke(main, ["show"])
+    assert result.exit_code == 2
+    assert result.stderr == "discreet: kept/reports: Permission denied\n"
+
+
+@pytest.mark.parametrize("epsilon", ["1e-300", "5e-324", "0", "-1", "nan"])
+@pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
+def test_an_epsilon_that_no_noise_fits_is_one_sentence_and_costs_nothing(
+    epsilon: str, method: str, demo_folder: Path, tmp_path: Path
+) -> None:
+    given = ["train", str(demo_folder / "population.csv"), "--method", method]
+    given += ["--schema", str(demo_folder / "schema.json"), f"--epsilon={epsilon}"]
+    given += ["--budget-file", str(tmp_path / "ledger.json"), "--budget-total", "1"]
+    result = CliRunner().invoke(main, [*given, "-o", str(tmp_path / "model.json")])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("discreet: epsilon")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

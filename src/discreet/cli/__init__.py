@@ -6,12 +6,16 @@ help comes at once. What discreet raises on purpose ends as one sentence and exi
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import click
 
 from discreet import __version__
-from discreet.cli.lazy import LazyGroup
+from discreet.cli.groups import LazyGroup
 from discreet.errors import DiscreetError
 
 __all__ = ["main"]
@@ -43,15 +47,44 @@ class Refusal(click.ClickException):
         click.echo(f"discreet: {' '.join(self.message.split())}", err=True, file=file)
 
 
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Errors that were meant, and those of files and the disk, become a sentence."""
+    try:
+        yield
+        sys.stdout.flush()  # a full disk is noticed here, not by the interpreter at its end
+    except DiscreetError as error:
+        raise Refusal(str(error)) from None
+    except BrokenPipeError:
+        raise  # whoever read has seen enough; click ends quietly
+    except OSError as error:
+        if error.filename is not None:
+            raise Refusal(f"{error.filename}: {error.strerror}") from None
+        _abandon_output()
+        raise Refusal(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _abandon_output() -> None:
+    """Let what is still buffered go nowhere: the interpreter would try again, and complain."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 class Program(LazyGroup):
     """The group of all commands; what discreet raises on purpose becomes a sentence."""
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the arguments; help is printed here."""
+        with _sentences():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors that were meant become a sentence, Ctrl-C becomes 130."""
         try:
-            return super().invoke(ctx)
-        except DiscreetError as error:
-            raise Refusal(str(error)) from None
+            with _sentences():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(130)
         except RuntimeError as error:

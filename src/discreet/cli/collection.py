@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import about, batches, replacing, write
+from discreet.cli.files import OUTPUT, about, batches, replacing, write
 from discreet.cli.output import console, example, json_option, print_json, progress
 from discreet.errors import FormatError, PrivacyError
 from discreet.schema import text_of
@@ -209,7 +209,7 @@ def simulating(kind: Kind) -> click.Command:
     @click.command(kind.simulate, epilog=example(*(f"{line}{end}" for end in kind.formats)))
     @click.argument("path", metavar=kind.metavar)
     @click.argument("data")
-    @click.option("-o", "--output", required=True, help=f"The {named} file to write.")
+    @click.option("-o", "--output", type=OUTPUT, required=True, help=f"The {named} file to write.")
     @click.option(
         "--seed", type=click.IntRange(min=0), help="Repeatable noise: an experiment, no promise."
     )
@@ -297,7 +297,7 @@ def tallying(kind: Kind) -> click.Command:
     )
     @click.argument("path", metavar=kind.metavar)
     @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
-    @click.option("-o", "--output", required=True, help="The tally file to write.")
+    @click.option("-o", "--output", type=OUTPUT, required=True, help="The tally file to write.")
     @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
     @json_option
     def command(
@@ -443,7 +443,7 @@ def training(kind: Kind) -> click.Command:
         ),
     )
     @click.argument("tally")
-    @click.option("-o", "--output", required=True, help="The model file to write.")
+    @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
     @click.option(
         "--postprocess",
         type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),

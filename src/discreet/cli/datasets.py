@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import folder, write
+from discreet.cli.files import OUTPUT_FOLDER, folder, write
+from discreet.cli.groups import CheckedGroup
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ __all__ = ["datasets"]
 
 
 @click.group(
+    cls=CheckedGroup,
     epilog=example(
         "discreet datasets list",
-    )
+    ),
 )
 def datasets() -> None:
     """List and fetch the benchmark tables."""
@@ -95,7 +97,14 @@ def _row(name: str, rows: int | None, schema: Schema, source: str) -> dict[str, 
     )
 )
 @click.argument("name")
-@click.option("-o", "--output", default=".", show_default=True, help="The folder to write to.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FOLDER,
+    default=".",
+    show_default=True,
+    help="The folder to write to.",
+)
 @click.option(
     "--rows",
     type=click.IntRange(min=1),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import folder, write
+from discreet.cli.files import OUTPUT_FOLDER, folder, write
 from discreet.cli.output import console, example, json_option, print_json, progress, table
 
 if TYPE_CHECKING:
@@ -204,7 +204,11 @@ ROWS: list[Callable[[Stage], Row]] = [
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which people."
 )
-@click.option("--out", help="Also write the model, the schema and the people to this folder.")
+@click.option(
+    "--out",
+    type=OUTPUT_FOLDER,
+    help="Also write the model, the schema and the people to this folder.",
+)
 @json_option
 def demo(rows: int, seed: int, out: str | None, as_json: bool) -> None:
     """Train and explain a classifier on a bundled population.

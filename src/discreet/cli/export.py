@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli.files import read_model, write
+from discreet.cli.files import OUTPUT, read_model, write
 from discreet.cli.output import example, json_option, print_json
 
 __all__ = ["export"]
@@ -23,7 +23,7 @@ __all__ = ["export"]
     type=click.Choice(["onnx", "skops"]),
     help="onnx for other languages and runtimes, skops for scikit-learn without pickle.",
 )
-@click.option("-o", "--output", required=True, help="The file to write.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The file to write.")
 @json_option
 def export(model: str, kind: str, output: str, as_json: bool) -> None:
     """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.

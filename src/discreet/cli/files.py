@@ -1,11 +1,21 @@
-"""Reading tables piece by piece, and writing files whole or not at all."""
+"""The files of the command line: inputs read piece by piece, outputs that never replace an input.
+
+A command declares what it writes with the types :data:`OUTPUT` and :data:`OUTPUT_FOLDER`; whatever
+else it is given may name an input. That is checked twice: before the command begins, so that
+nothing is paid for in vain, and again by :func:`replacing`, the one way to write, which nobody can
+forget to call.
+"""
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from discreet.errors import DiscreetError, FormatError
 
@@ -13,7 +23,96 @@ if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
     from discreet.schema import Schema
 
-__all__ = ["about", "batches", "folder", "read_model", "read_schema", "replacing", "write"]
+__all__ = [
+    "OUTPUT",
+    "OUTPUT_FOLDER",
+    "about",
+    "batches",
+    "check_outputs",
+    "folder",
+    "read_model",
+    "read_schema",
+    "replacing",
+    "write",
+]
+
+
+class Output(click.ParamType[str]):
+    """What a command writes: a file, or a folder that is made if it does not exist."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+OUTPUT, OUTPUT_FOLDER = Output("file"), Output("folder")
+
+
+def check_outputs(context: click.Context) -> None:
+    """Refuse outputs that cannot be written or would replace an input, before anything is done."""
+    named: dict[str, str] = {}
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        if not isinstance(param.type, Output) or not value:
+            continue
+        _refuse_inputs(value, context)
+        real = os.path.realpath(value)
+        if param.type is OUTPUT:
+            _refuse_unwritable(value)
+            if real in named:
+                raise FormatError(
+                    f"{value}: is named by both {named[real]} and {_name(param)}; choose two files"
+                )
+        named[real] = _name(param)
+
+
+def _refuse_unwritable(path: str) -> None:
+    if os.path.isdir(path):
+        raise FormatError(f"{path}: is a folder; give the name of a file in it")
+    place = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(place):
+        raise FormatError(f"{path}: the folder {place} does not exist; make it first")
+    target = path if os.path.exists(path) and not os.path.isfile(path) else place
+    if not os.access(target, os.W_OK):
+        raise FormatError(f"{path}: cannot be written: Permission denied")
+
+
+def _refuse_inputs(path: str | Path, context: click.Context) -> None:
+    """Refuse a path that a parameter other than an output names, however it is spelt."""
+    for param in context.command.params:
+        if isinstance(param.type, Output):
+            continue
+        value = context.params.get(param.name or "")
+        for text in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(text, str) and any(_same(path, one) for one in _files_named(text)):
+                raise FormatError(
+                    f"{path}: is what {_name(param)} names, and an output never replaces an input; "
+                    "choose another name"
+                )
+
+
+def _files_named(text: str) -> Iterator[str]:
+    """The files that an argument may stand for: a path, a pattern, an address; locks, too."""
+    if "://" in text or text.startswith("spark:"):
+        text = text.split("#")[0].split("?")[0].removeprefix("spark:").split("://")[-1]
+    yield text
+    yield f"{text}.lock"
+    if glob.has_magic(text):
+        yield from glob.iglob(text, recursive=True)
+
+
+def _same(one: str | Path, two: str | Path) -> bool:
+    """Whether two paths are one file, also by links, and also before it exists."""
+    try:
+        if os.path.exists(one) and os.path.exists(two):
+            return os.path.isfile(one) and os.path.samefile(one, two)
+        return os.path.realpath(one) == os.path.realpath(two)
+    except (OSError, ValueError):  # what is too long for a path, or holds a zero, names no file
+        return False
+
+
+def _name(param: click.Parameter) -> str:
+    option = isinstance(param, click.Option)
+    return max(param.opts, key=len) if option else str(param.metavar or param.name).upper()
 
 
 @contextmanager
@@ -65,6 +164,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Give a new file to write to, which takes the place of ``path`` when all went well."""
     from discreet import documents  # which brings pydantic
 
+    if context := click.get_current_context(silent=True):
+        _refuse_inputs(path, context)
     with documents.replacing(path) as draft:
         yield draft
 

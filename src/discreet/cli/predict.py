@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import about, batches, read_model
+from discreet.cli.files import OUTPUT, about, batches, read_model
 from discreet.cli.output import console, example, json_option, print_json, progress, table
 from discreet.errors import FormatError, SchemaError
 
@@ -27,7 +27,9 @@ __all__ = ["evaluate", "predict", "show"]
 )
 @click.argument("model")
 @click.argument("data")
-@click.option("-o", "--output", help="A .csv or .parquet file instead of standard output.")
+@click.option(
+    "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."
+)
 @click.option("--proba", is_flag=True, help="Also write P(class) for every class.")
 @click.option(
     "--explain",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import read_schema, write
+from discreet.cli.files import OUTPUT, read_schema, write
+from discreet.cli.groups import CheckedGroup
 from discreet.cli.output import console, example, json_option, print_json, progress, table
 from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
@@ -18,9 +19,10 @@ __all__ = ["schema"]
 
 
 @click.group(
+    cls=CheckedGroup,
     epilog=example(
         "discreet schema show people.schema.json",
-    )
+    ),
 )
 def schema() -> None:
     """Infer, check and show the public description of a table."""
@@ -42,7 +44,7 @@ def schema() -> None:
 @click.option(
     "--missing-token", "tokens", multiple=True, help="A spelling of missing, such as '?'."
 )
-@click.option("-o", "--output", help="The file to write instead of standard output.")
+@click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 def infer(
     data: str,
     target: str,

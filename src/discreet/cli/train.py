@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import read_schema, write
+from discreet.cli.files import OUTPUT, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.errors import FormatError
 
 if TYPE_CHECKING:
     from discreet.ledger import Spending
@@ -68,7 +66,7 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option(
     "--void", is_flag=True, help="Charge even a promise that is not kept, and mark the ledger so."
 )
-@click.option("-o", "--output", required=True, help="The model file to write.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
 @json_option
 def train(
     data: str,
@@ -102,8 +100,6 @@ def train(
     from discreet.privacy import rounded_up
 
     assert set(METHODS) == set(get_args(Method))
-    if not Path(output).resolve().parent.is_dir():
-        raise FormatError(f"{output}: its folder does not exist; make it first")
     public = read_schema(path)
     weights_of(public, allocation, 1, 1)  # what is wrong with it is said before anything is paid
     if not math.isinf(epsilon):

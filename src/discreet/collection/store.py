@@ -18,6 +18,7 @@ from pathlib import Path
 
 from discreet.documents import Body, dump, load, private_folder, write_atomic
 from discreet.errors import FormatError, PrivacyError
+from discreet.privacy import rounded_up
 
 __all__ = ["FolderStore", "Kept", "MemoryStore", "Store"]
 
@@ -107,12 +108,13 @@ class Store(abc.ABC):
         if allowed is None:
             self.allow(epsilon)  # the first collection sets what the later ones may spend
         elif spent + epsilon > allowed * (1 + TOLERANCE):
+            total = rounded_up(spent + epsilon)
             raise PrivacyError(
-                f"this person has answered collections that together cost epsilon {spent:g}; this "
-                f"one costs {epsilon:g} more, but only {allowed:g} is allowed in total. Every "
-                "answer is drawn anew, so answering many similar collections reveals the truth. "
-                f"If you accept the cost, allow {spent + epsilon:g} in total: store.allow(), or "
-                "--allow on the command line"
+                f"this person has answered collections that together cost epsilon "
+                f"{rounded_up(spent)}; this one costs {rounded_up(epsilon)} more, but only "
+                f"{allowed:g} is allowed in total. Every answer is drawn anew, so answering many "
+                "similar collections reveals the truth. If you accept the cost, allow "
+                f"{total} in total: store.allow(), or --allow on the command line"
             )
 
     def charges(self) -> dict[str, float]:

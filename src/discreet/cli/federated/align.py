@@ -11,7 +11,7 @@ import click
 
 from discreet.cli.federated.files import read_cards, read_identity, read_invitation
 from discreet.cli.federated.parties import party
-from discreet.cli.files import about, batches, replacing, write
+from discreet.cli.files import OUTPUT, about, batches, replacing, write
 from discreet.cli.output import console, example, json_option, print_json, progress
 from discreet.errors import FormatError, MissingDependencyError, SchemaError
 
@@ -30,7 +30,7 @@ __all__ = ["align", "invite"]
 @click.option("--pad-to", type=click.IntRange(1), help="Fill every list up, to hide its length.")
 @click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
-@click.option("-o", "--output", required=True, help="The invitation file to write.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The invitation file to write.")
 def invite(
     owners: tuple[str, ...],
     collector: str,
@@ -70,7 +70,9 @@ def invite(
 @click.argument("data")
 @click.option("--id", "--id-column", "id_column", required=True, help="The column of ids.")
 @click.option("--state", required=True, help="A folder for the secret and what was sent.")
-@click.option("-o", "--output", required=True, help="A .csv or .parquet file to write.")
+@click.option(
+    "-o", "--output", type=OUTPUT, required=True, help="A .csv or .parquet file to write."
+)
 @json_option
 @party
 def align(

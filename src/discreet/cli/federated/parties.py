@@ -15,7 +15,7 @@ from discreet.cli.federated.files import (
     read_key,
     read_manifest,
 )
-from discreet.cli.files import write
+from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import console, example
 from discreet.errors import MissingDependencyError
 
@@ -143,8 +143,8 @@ def label(
 )
 @click.argument("manifest")
 @click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
-@click.option("--statistics", help="Also write the noised totals; mode counts.")
-@click.option("-o", "--output", required=True, help="The model file to write.")
+@click.option("--statistics", type=OUTPUT, help="Also write the noised totals; mode counts.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
 @party
 def receive(
     manifest: str,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from discreet.cli.files import about, folder, read_schema, write
+from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, about, folder, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json
 from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError
@@ -18,7 +18,9 @@ __all__ = ["identity", "manifest"]
 
 @click.command(epilog=example("discreet federated identity hospital-a --folder keys"))
 @click.argument("name")
-@click.option("--folder", "place", default=".", show_default=True, help="Where to write.")
+@click.option(
+    "--folder", "place", type=OUTPUT_FOLDER, default=".", show_default=True, help="Where to write."
+)
 @click.option(
     "--paillier",
     is_flag=True,
@@ -91,7 +93,7 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
 @click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
-@click.option("-o", "--output", required=True, help="The manifest file to write.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
 def manifest(
     schema: str,
     providers: tuple[str, ...],

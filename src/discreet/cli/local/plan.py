@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import read_schema, write
+from discreet.cli.files import OUTPUT, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
     show_default=True,
     help="Reports a person may send; they share the epsilon.",
 )
-@click.option("-o", "--output", help="The file to write instead of standard output.")
+@click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 @json_option
 def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     """Make the plan of a collection from a SCHEMA file.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import about, write
+from discreet.cli.files import OUTPUT, about, write
 from discreet.cli.output import console, example, json_option, print_json, table
 from discreet.errors import FormatError
 
@@ -39,7 +39,9 @@ def epsilon_text(epsilon: float) -> str:
         "discreet survey check questionnaire.yaml",
     )
 )
-@click.option("-o", "--output", help="The .yaml or .json file to write; standard output if none.")
+@click.option(
+    "-o", "--output", type=OUTPUT, help="The .yaml or .json file to write; standard output if none."
+)
 @json_option
 def new(output: str | None, as_json: bool) -> None:
     """Write an example: six private questions in two groups, explained line by line.
@@ -68,7 +70,12 @@ def new(output: str | None, as_json: bool) -> None:
 
 @click.command(epilog=example("discreet survey check questionnaire.yaml"))
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("-o", "--output", help="Also write it as JSON, with the integers devices draw with.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    help="Also write it as JSON, with the integers devices draw with.",
+)
 @json_option
 def check(path: str, output: str | None, as_json: bool) -> None:
     """Read a QUESTIONNAIRE, explain it or say what is wrong with it."""
@@ -122,7 +129,7 @@ def _body(survey: Questionnaire) -> dict[str, Any]:
 
 @click.command(epilog=example("discreet survey form questionnaire.yaml -o form.html"))
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("-o", "--output", required=True, help="The .html file to write.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The .html file to write.")
 @json_option
 def form(path: str, output: str, as_json: bool) -> None:
     """Write a page to print for respondents who draw by hand, with dice or cards.
