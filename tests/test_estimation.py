@@ -147,7 +147,7 @@ def test_features_that_repeat_each_other_are_toned_down():
     names = [f"copy{i}" for i in range(30)]
     schema = Schema([Categorical(n, ["x", "y"], optional=False) for n in names], "c", ["no", "yes"])
     counts = np.array([[450.0, 150.0], [120.0, 280.0]])
-    tables = {n: Table(Cells.of(schema, n), counts, np.full((2, 2), 4.0), 1000.0) for n in names}
+    tables = {n: Table(Cells.of(schema, n), counts, np.full((2, 2), 4.0)) for n in names}
     totals, noise = np.array([600.0, 400.0]), np.full(2, 4.0)
 
     def log_odds(chosen):

@@ -101,15 +101,13 @@ class Table:
     cells : Cells
     counts : array of shape (classes, cells)
     variances : array of the same shape, optional
-        Zero where the counts are exact.
-    people : float, optional
-        How many people the table was estimated from, where not everyone was asked.
+        Of each count as an estimate of the number of people in that cell, out of the people that
+        the statistics are of. Zero where the counts are exact.
     """
 
     cells: Cells
     counts: Array
     variances: Array = None  # type: ignore[assignment]
-    people: float | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -123,11 +121,7 @@ class Table:
     def __add__(self, other: Table) -> Table:
         if self.cells != other.cells:
             raise EstimationError(f"{self.cells.feature.name}: the two tables have other cells")
-        asked = None
-        if self.people is not None and other.people is not None:
-            asked = self.people + other.people
-        counts, variances = self.counts + other.counts, self.variances + other.variances
-        return Table(self.cells, counts, variances, asked)
+        return Table(self.cells, self.counts + other.counts, self.variances + other.variances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +381,6 @@ class Statistics:
                     "edges": list(table.cells.edges),
                     "counts": table.counts.tolist(),
                     "variances": table.variances.tolist(),
-                    "people": table.people,
                 }
                 for name, table in self.tables.items()
             },
@@ -443,11 +436,10 @@ class _TableBody(Body):
     edges: list[float]
     counts: list[list[Number]]
     variances: list[list[Number]]
-    people: float | None = None
 
     def table(self, schema: Schema, name: str) -> Table:
         cells = cells_from(schema, name, self.edges)
-        return Table(cells, np.array(self.counts), np.array(self.variances), self.people)
+        return Table(cells, np.array(self.counts), np.array(self.variances))
 
 
 class _MomentsBody(Body):

@@ -162,7 +162,7 @@ def channel_laws(oracle: FrequencyOracle) -> list[Law]:
 class SmallHash(OLH):
     """Local hashing with a prime so small that every key can be enumerated."""
 
-    prime: ClassVar[int] = 7
+    prime: ClassVar[int] = 5
 
 
 FINITE = [DE, SUE, OUE, THE, SS, HR, SmallHash]

@@ -190,7 +190,7 @@ def _cell_factors(
     used = {name: _kept(table, skip) for name, table in statistics.tables.items()}
     if postprocess == "bayes":
         everyone = max(float(np.sum(statistics.totals)), 1.0)
-        people = {name: table.people or everyone for name, table in statistics.tables.items()}
+        people = dict.fromkeys(statistics.tables, everyone)
         bins = {n: t.cells.values for n, t in statistics.tables.items() if t.cells.edges}
         numeric = {name: used[name] for name in bins}
         others = {name: table for name, table in used.items() if name not in bins}

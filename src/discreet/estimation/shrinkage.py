@@ -19,7 +19,7 @@ __all__ = ["shrunk", "soft", "toned_down"]
 
 STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 EM_STEPS = 30
-PRIOR_WEIGHT = 4.0
+PRIOR_WEIGHT = 12.0
 OVERLAP = 0.5
 """Share of the class's entropy that features may claim together before they are toned down."""
 TINY = 1e-12

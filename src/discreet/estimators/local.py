@@ -292,6 +292,7 @@ class LocalNB(PrivateEstimator):
         waves, codes = given["waves"], rows.codes
         order = np.argsort(random.words(len(codes)), kind="stable") if waves > 1 else None
         found: list[Statistics] = []
+        counts: list[int] = []
         focus: dict[str, float] = {}
         for wave in range(waves):
             asked = slice(None) if order is None else order[wave::waves]
@@ -303,9 +304,10 @@ class LocalNB(PrivateEstimator):
             tally = simulate(plan, plan.encoded(columns, codes[asked]), random)
             promise = kept(plan.guarantee, RESTS)
             found.append(statistics_of(tally, promise))
+            counts.append(people)
             if wave + 1 < waves:
-                focus = focus_of(estimate(combined(found), "bayes"))
-        return combined(found) if len(found) > 1 else found[0]
+                focus = focus_of(estimate(combined(found, counts), "bayes"))
+        return combined(found, counts) if len(found) > 1 else found[0]
 
     @property
     def _exact(self) -> bool:

@@ -1,13 +1,14 @@
 """Tally to Statistics: the channel of each question inverted, scaled to the whole population.
 
-The estimates are unbiased; their variances follow from the mechanism alone. A margin of g cells
-of a question with cost c and m respondents has variance c (1/g)(1 - 1/g) / m, of which (1/g)(1 -
-1/g) / m is the luck of who was asked (docs/maths.md).
+Estimates are unbiased, and their variances are those of the numbers of the people who sent reports:
+the noise of the mechanism, which differs from oracle to oracle for sums of cells and grows or
+falls with the share of a cell, and the luck of who was asked which question (docs/maths.md).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,13 +17,16 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import norm_sub
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import question_cost
 from discreet.mechanisms.frequency import FrequencyOracle
+from discreet.mechanisms.mean import MeanOracle
 from discreet.privacy import Guarantee
 from discreet.schema import Numeric
-from discreet.statistics import Moments, Statistics, Table
+from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
-__all__ = ["statistics_of"]
+__all__ = ["Estimate", "counts_of", "statistics_of"]
+
+LEAST_SHARE = 1e-4
+"""Of a class, where something is divided by its share."""
 
 
 def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Statistics:
@@ -33,111 +37,160 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
     tally : Tally
     guarantee : Guarantee, optional
         The promise to attach; the plan's own if not given.
+
+    Returns
+    -------
+    Statistics
+        Variances are those of an estimate of the numbers of the people in the tally: an interval
+        of 1.96 standard errors holds the true number of them about 95 times in 100.
     """
     plan, people = tally.collection, tally.people
     if people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no reports")
-    classes = len(plan.schema.classes)
-    margins: list[tuple[Floats, float]] = []
-    tables: dict[str, Table] = {}
-    means: dict[tuple[str, int], tuple[Floats, float, int]] = {}
+    shares: list[Estimate] = []
+    cells: dict[str, list[Estimate]] = {name: [] for name in plan.cells}
+    means: dict[tuple[str, int], _Mean] = {}
     for question, m, sums in zip(plan.questions, tally.counted, tally.sums, strict=True):
         if m == 0:
             continue
         if isinstance(question.mechanism, FrequencyOracle):
-            joint = question.mechanism.estimate(sums, int(m)).reshape(plan.shape_of(question)) / m
-            cost = question_cost(question.mechanism)
-            margins.append((joint.reshape(classes, -1).sum(axis=1), m / cost))
+            joint = question.mechanism.estimate(sums, int(m)) / m
+            shares.append(_margin(plan, question, joint, 0, int(m)))
             for axis, name in enumerate(question.features, start=1):
-                table = _table(plan, question, joint, axis, cost, int(m), people)
-                tables[name] = table if name not in tables else _pooled(tables[name], table)
+                cells[name].append(_margin(plan, question, joint, axis, int(m)))
         else:
-            estimate = question.mechanism.estimate(sums, int(m)).reshape(-1, classes) / m
+            found = question.mechanism.estimate(sums, int(m)).reshape(len(question.features), -1)
             for j, name in enumerate(question.features):
-                spread = question.mechanism.variance(0.0)
-                means[name, question.power] = (estimate[j], spread, int(m))
-    if not margins:
+                means[name, question.power] = _Mean(question.mechanism, found[j] / m, int(m))
+    if not shares:
         raise EstimationError("no report tells anything about the classes; collect more")
-    weight = sum(w for _, w in margins)
-    share = sum(w * margin for margin, w in margins) / weight
-    noise = (1 / classes) * (1 - 1 / classes) / weight
-    for name in plan.cells:
-        if name not in tables:  # nobody was asked: everything is possible
-            tables[name] = _unknown(plan, name, people)
+    totals, variances = counts_of(shares, people)
+    tables = {name: _table(plan, name, parts, people) for name, parts in cells.items()}
+    moments = {
+        name: _moments(plan, name, (means[name, 1], means[name, 2]), totals / people, people)
+        for name in dict.fromkeys(name for name, _ in means)
+        if (name, 1) in means and (name, 2) in means
+    }
     return Statistics(
         plan.schema,
-        np.asarray(share) * people,
-        np.full(classes, 0.0 if _exact(plan) else noise * people**2),
+        totals,
+        variances,
         tables,
-        _moments(plan, means, np.asarray(share), people),
+        moments,
         guarantee=(guarantee or plan.guarantee).under(simulated=tally.simulated),
     )
 
 
-def _exact(plan: Plan) -> bool:
-    """Without noise, and everyone asked about everything, nothing is left to chance."""
-    return bool(np.isinf(plan.epsilon)) and len(plan.questions) == 1
+@dataclass(frozen=True)
+class Estimate:
+    """Shares of a group of people, as one question or one wave estimates them.
+
+    Parameters
+    ----------
+    shares : array
+    noise : array of the same shape
+        Variance of each, as an estimate of that group's own shares.
+    even : float
+        Variance as an estimate of everyone's, when all shares are alike: a fact that is public
+        before anyone is asked.
+    people : int
+        How many the group has.
+    """
+
+    shares: Floats
+    noise: Floats
+    even: float
+    people: int
 
 
-def _table(
-    plan: Plan, question: Question, joint: Floats, axis: int, cost: float, m: int, people: int
-) -> Table:
-    cells = plan.cells[question.features[axis - 1]]
-    others = tuple(a for a in range(1, joint.ndim) if a != axis)
-    counts = joint.sum(axis=others) if others else joint
-    u = 1 / counts.size
-    noise = (cost - 1) * u * (1 - u) / m
-    return Table(cells, counts * people, np.full(counts.shape, noise * people**2), float(m))
+def _margin(plan: Plan, question: Question, joint: Floats, axis: int, m: int) -> Estimate:
+    """The classes (axis 0), or the classes by one feature, of the estimated cells of a question."""
+    oracle, shape = question.mechanism, plan.shape_of(question)
+    assert isinstance(oracle, FrequencyOracle)
+    place = np.indices(shape).reshape(len(shape), -1)
+    labels = place[0] if axis == 0 else place[0] * shape[axis] + place[axis]
+    kept = shape[:1] if axis == 0 else (shape[0], shape[axis])
+    size = int(np.prod(kept))
+    uniform = float(oracle.sum_variances(labels, np.full(joint.size, 1 / joint.size)).mean())
+    return Estimate(
+        np.asarray(np.bincount(labels, joint), np.float64).reshape(kept),
+        oracle.sum_variances(labels, joint).reshape(kept) / m,
+        (uniform + (1 - 1 / size) / size) / m,
+        m,
+    )
 
 
-def _pooled(one: Table, two: Table) -> Table:
-    """Two independent estimates of the same table, weighted by their precision."""
-    a, b = (1 / max(float(t.variances.mean()), 1e-12) for t in (one, two))
-    counts = (a * one.counts + b * two.counts) / (a + b)
-    variances = (a**2 * one.variances + b**2 * two.variances) / (a + b) ** 2
-    return Table(one.cells, counts, variances, _sample(one) + _sample(two))
+def counts_of(parts: Sequence[Estimate], people: int) -> tuple[Floats, Floats]:
+    """Counts of everyone from random groups of them, weighted by precision, with variances.
+
+    Weights follow from public facts, not from what was found: so the mean is unbiased. Disjoint
+    groups of m_b people out of N, weighted by w_b, miss a share f of all by chance, with variance
+    f (1 - f) (N sum(w_b^2 / m_b) - 1) / (N - 1).
+    """
+    weights, _ = precision_weighted(list(np.eye(len(parts))), [part.even for part in parts])
+    found = list(zip(weights, parts, strict=True))
+    share = np.sum([w * part.shares for w, part in found], axis=0)
+    noise = np.sum([w**2 * part.noise for w, part in found], axis=0)
+    drawn = sum(w**2 / part.people for w, part in found)
+    luck = max(people * float(drawn) - 1, 0.0) / max(people - 1, 1)
+    inside = share.clip(0.0, 1.0)
+    return people * share, people**2 * (noise + inside * (1 - inside) * luck)
 
 
-def _sample(table: Table) -> float:
-    return table.people or 0.0
+def _table(plan: Plan, name: str, parts: Sequence[Estimate], people: int) -> Table:
+    cells, classes = plan.cells[name], len(plan.schema.classes)
+    if parts:
+        return Table(cells, *counts_of(parts, people))
+    shape = (classes, cells.size)  # nobody was asked: everything is possible
+    even = np.full(shape, people / (classes * cells.size))
+    return Table(cells, even, np.full(shape, float(people) ** 2))
 
 
-def _unknown(plan: Plan, name: str, people: int) -> Table:
-    cells = plan.cells[name]
-    shape = (len(plan.schema.classes), cells.size)
-    even = np.full(shape, people / (shape[0] * shape[1]))
-    return Table(cells, even, np.full(shape, float(people) ** 2), 1.0)
+@dataclass(frozen=True)
+class _Mean:
+    """P(c) E[value | c] by class, as one question about means estimates it."""
+
+    mechanism: MeanOracle
+    found: Floats
+    people: int
+
+    def variances(self, squares: Floats, people: int) -> Floats:
+        """Of the found numbers, where P(c) E[value^2 | c] is ``squares``.
+
+        The variance of a mechanism is linear in the square of what it hides.
+        """
+        least, most = self.mechanism.variance(0.0), self.mechanism.variance(1.0)
+        noise = least + (most - least) * squares
+        luck = (
+            np.maximum(squares - self.found**2, 0.0) * (people - self.people) / max(people - 1, 1)
+        )
+        return np.asarray((noise + luck) / self.people)
 
 
 def _moments(
-    plan: Plan, means: dict[Any, tuple[Floats, float, int]], share: Floats, people: int
-) -> dict[str, Moments]:
+    plan: Plan, name: str, means: tuple[_Mean, _Mean], share: Floats, people: int
+) -> Moments:
     """P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds."""
-    found: dict[str, Moments] = {}
-    valid = np.maximum(norm_sub(share, 1.0), 1e-4)
-    counts = people * valid / valid.sum()
+    feature = plan.schema[name]
+    assert isinstance(feature, Numeric)
+    first, second = means
+    valid = np.maximum(norm_sub(share, 1.0), LEAST_SHARE)
+    valid = valid / valid.sum()
+    squares = (second.found + valid) / 2
+    middle, half = (feature.upper + feature.lower) / 2, (feature.upper - feature.lower) / 2
     zeros = np.zeros(len(share))
-    for name in dict.fromkeys(name for name, _ in means):
-        feature = plan.schema[name]
-        assert isinstance(feature, Numeric)
-        if (name, 1) not in means or (name, 2) not in means:
-            continue
-        (first, spread1, m1), (second, spread2, m2) = means[name, 1], means[name, 2]
-        middle, half = (feature.upper + feature.lower) / 2, (feature.upper - feature.lower) / 2
-        found[name] = Moments(
-            feature,
-            counts,
-            people * first,
-            (people * second + counts) / 2,
-            zeros,
-            np.full(len(share), middle),
-            half,
-            np.array(
-                [
-                    zeros,
-                    np.full(len(share), people**2 * spread1 / m1),
-                    np.full(len(share), people**2 * spread2 / m2 / 4),
-                ]
-            ),
-        )
-    return found
+    noise = [
+        zeros,
+        first.variances(squares.clip(0.0, valid), people),
+        second.variances(valid, people) / 4,  # (2 t^2 - 1)^2 is at most one
+    ]
+    return Moments(
+        feature,
+        people * valid,
+        people * first.found,
+        people * squares,
+        zeros,
+        np.full(len(share), middle),
+        half,
+        people**2 * np.array(noise),
+    )

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from discreet.arrays import Array, Floats
 from discreet.errors import EstimationError
+from discreet.local.inversion import Estimate, counts_of
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.statistics import Statistics, Table
 
@@ -33,39 +35,38 @@ def focus_of(model: NaiveBayesModel) -> dict[str, float]:
     return {name: float(np.clip(np.sqrt(one / mean), 0.5, 2.0)) for name, one in told.items()}
 
 
-def combined(waves: Sequence[Statistics]) -> Statistics:
-    """Statistics of all waves together, each number weighted by its precision."""
+def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
+    """Statistics of all waves together, each number weighted by its precision.
+
+    Each wave is taken for a random part of the population: who is asked later is not decided by
+    what was answered before.
+
+    Parameters
+    ----------
+    waves : sequence of Statistics
+    people : sequence of int
+        How many sent a report in each wave.
+    """
     if not waves:
         raise EstimationError("there are no waves to combine")
     if len({one.schema.digest for one in waves}) > 1:
         raise EstimationError("these waves follow different schemas")
-    people = [float(np.sum(one.totals)) for one in waves]
     everyone = sum(people)
-    scale = [everyone / one for one in people]
-    totals, variances = _weighted(
-        [k * w.totals for k, w in zip(scale, waves, strict=True)],
-        [k**2 * w.variances for k, w in zip(scale, waves, strict=True)],
-    )
+
+    def pooled(counts: Sequence[Array], noise: Sequence[Array]) -> tuple[Floats, Floats]:
+        parts = [
+            Estimate(c / n, v / n**2, float(v.mean()) / n**2 + (1 - 1 / c.size) / c.size / n, n)
+            for c, v, n in zip(counts, noise, people, strict=True)
+        ]
+        return counts_of(parts, everyone)
+
+    totals, variances = pooled([one.totals for one in waves], [one.variances for one in waves])
     tables: dict[str, Table] = {}
     for name in waves[0].tables:
         parts = [one.tables[name] for one in waves]
-        counts, noise = _weighted(
-            [k * t.counts for k, t in zip(scale, parts, strict=True)],
-            [k**2 * t.variances for k, t in zip(scale, parts, strict=True)],
-        )
-        asked = sum(t.people or p for t, p in zip(parts, people, strict=True))
-        tables[name] = Table(parts[0].cells, counts, noise, asked)
+        found = pooled([one.counts for one in parts], [one.variances for one in parts])
+        tables[name] = Table(parts[0].cells, *found)
     guarantee = waves[0].guarantee
     for one in waves[1:]:
         guarantee = guarantee.beside(one.guarantee)
     return Statistics(waves[0].schema, totals, variances, tables, guarantee=guarantee)
-
-
-def _weighted(
-    estimates: Sequence[np.ndarray], variances: Sequence[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    precision = [1 / max(float(np.mean(one)), 1e-9) for one in variances]
-    weight = [one / sum(precision) for one in precision]
-    total = sum(w * e for w, e in zip(weight, estimates, strict=True))
-    noise = sum(w**2 * v for w, v in zip(weight, variances, strict=True))
-    return np.asarray(total), np.asarray(noise)

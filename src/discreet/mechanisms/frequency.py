@@ -90,6 +90,10 @@ class DE(FrequencyOracle):
         """P(a certain other value)."""
         return (1 - self.p_exact) / (self.size - 1)
 
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p, q = self.p_exact, self.q_exact  # exactly one value is supported
+        return p * (1 - p), q * (1 - q), -p * q, -q * q
+
     @property
     def width(self) -> int:
         """One value."""
@@ -168,6 +172,14 @@ class SS(FrequencyOracle):
     def q_exact(self) -> Fraction:
         """P(a certain other value is in the set)."""
         return self._chances(self.p_exact, self.subset)[1]
+
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p, q, w, others = self.p_exact, self.q_exact, self.subset, self.size - 1
+        both = p * Fraction(w - 1, others)  # the truth and a certain other value are in the set
+        pair = Fraction(0)
+        if others > 1:  # two certain other values are
+            pair = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / (others * (others - 1))
+        return p * (1 - p), q * (1 - q), both - p * q, pair - q * q
 
     @property
     def width(self) -> int:

@@ -1,6 +1,6 @@
 """Oracles for large domains, whose report is a short code: local hashing and Hadamard response.
 
-A report costs a respondent three integers (OLH) or one (HR), however many values there are.
+A report costs a respondent four integers (OLH) or one (HR), however many values there are.
 Formulas: docs/maths.md.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.arrays import Integers
+from discreet.arrays import Floats, Integers
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
@@ -65,6 +65,29 @@ class HR(FrequencyOracle):
         """One half, whatever p is: rows are orthogonal, so half of either kind is +1 elsewhere."""
         return Fraction(1, 2)
 
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """Return the covariances but for pairs u, t with (u + 1) ^ (t + 1) = v + 1.
+
+        The product of two rows of the matrix is the row of the exclusive or of their numbers, and
+        only row v + 1 has a mean. ``sum_variances`` counts such pairs.
+        """
+        p = self.p_exact
+        return p * (1 - p), Fraction(1, 4), Fraction(0), Fraction(0)
+
+    def sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
+        label, frequency = np.asarray(groups, np.int64), np.asarray(frequencies, np.float64)
+        variances = super().sum_variances(label, frequency)
+        held = np.zeros(self.order)
+        held[1 : self.size + 1] = frequency
+        held = _walsh(held)
+        for group in np.flatnonzero(np.bincount(label) > 1):
+            rows = np.zeros(self.order)
+            rows[1 : self.size + 1] = label == group
+            # sum over pairs u, t of the group of the share of the value at (u + 1) ^ (t + 1)
+            met = float(_walsh(rows) ** 2 @ held) / self.order
+            variances[group] += max(met, 0.0) / float(2 * self.p_exact - 1)
+        return variances
+
     @property
     def width(self) -> int:
         """One index."""
@@ -90,13 +113,8 @@ class HR(FrequencyOracle):
 
     def tally(self, reports: Reports) -> Integers:
         """Count the supporting indices of every value, with a fast Walsh-Hadamard transform."""
-        signed = histogram(reports, self.order)
-        half = 1
-        while half < self.order:
-            pairs = signed.reshape(-1, 2, half)
-            signed = np.stack((pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]), axis=1)
-            half *= 2
-        signed = signed.reshape(-1)  # row r: reports with +1 minus reports with -1; row 0: all
+        # row r: reports with +1 minus reports with -1; row 0: all
+        signed = _walsh(histogram(reports, self.order))
         support: Integers = (signed[0] + signed[1 : self.size + 1]) // 2
         return support
 
@@ -117,6 +135,16 @@ class HR(FrequencyOracle):
         return {"size": self.size, "order": self.order, "p": str(self.threshold)}
 
 
+def _walsh(numbers: Any) -> Any:
+    """Return the fast Walsh-Hadamard transform of an array whose length is a power of two."""
+    half, order = 1, len(numbers)
+    while half < order:
+        pairs = numbers.reshape(-1, 2, half)
+        numbers = np.stack((pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]), axis=1)
+        half *= 2
+    return numbers.reshape(-1)
+
+
 def _odd(numbers: Integers) -> Flags:
     """Return whether each number below 2^32 has an odd count of ones."""
     folded = numbers ^ numbers >> 16
@@ -129,9 +157,11 @@ def _odd(numbers: Integers) -> Flags:
 class OLH(FrequencyOracle):
     """Optimal local hashing (Wang et al. 2017, section 4.4): direct encoding of a private hash.
 
-    h(v) = ((a v + b) mod P) mod g with P = 2^31 - 1 prime; the key, a in 1 .. P - 1 and b in
-    0 .. P - 1, is drawn without looking at the value and sent along. A compact and a serialised
-    report is (a, b, y), int64. All products stay below 2^53. See ``FrequencyOracle``.
+    h(v) = (((a v + b) v + c) mod P) mod g with P = 2^31 - 1 prime; the key, a, b and c in
+    0 .. P - 1, is drawn without looking at the value and sent along. The hashes of any three values
+    are independent, so that the variance of a sum of counts does not depend on which values are
+    added up; with h(v) = a v + b it does, by up to two fifths. A compact and a serialised report is
+    (a, b, c, y), int64. All products stay below 2^53. See ``FrequencyOracle``.
     """
 
     name: ClassVar[str] = "olh"
@@ -150,14 +180,18 @@ class OLH(FrequencyOracle):
 
     @property
     def collision(self) -> Fraction:
-        """P(h(u) = h(v)) for u and v different: just below 1/g.
+        """P(h(u) = h(v)) for u and v different: just above 1/g."""
+        return self._alike(2)
 
-        For a uniform key (a v + b, a u + b) mod P is a uniform pair of different residues, so this
-        counts pairs in a class mod g; P mod g of the g classes hold one residue more.
+    def _alike(self, values: int) -> Fraction:
+        """P(2 or 3 different values have the same hash).
+
+        Before they are taken mod g their images are independent and uniform below P; P mod g of
+        the g classes hold one number more than the others.
         """
         few, larger = divmod(self.prime, self.hashes)
-        pairs = larger * (few + 1) * few + (self.hashes - larger) * few * (few - 1)
-        return Fraction(pairs, self.prime * (self.prime - 1))
+        ways = larger * (few + 1) ** values + (self.hashes - larger) * few**values
+        return Fraction(ways, self.prime**values)
 
     @property
     def p_exact(self) -> Fraction:
@@ -170,20 +204,25 @@ class OLH(FrequencyOracle):
         p, same = self.p_exact, self.collision
         return same * p + (1 - same) * (1 - p) / (self.hashes - 1)
 
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p, q, same, three = self.p_exact, self.q_exact, self.collision, self._alike(3)
+        # two others have the reported hash: that of the truth, or one that is not
+        pair = p * three + (1 - p) * (same - three) / (self.hashes - 1)
+        return p * (1 - p), q * (1 - q), p * same - p * q, pair - q * q
+
     @property
     def width(self) -> int:
-        """The key's two integers and the hash."""
-        return 3
+        """The key's three integers and the hash."""
+        return 4
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
-        """Return (a, b, y) for each respondent."""
+        """Return (a, b, c, y) for each respondent."""
         true = self._values(values)
-        reports = np.empty((true.size, 3), np.int64)
-        a = random.integers(self.prime - 1, true.size) + 1
-        b = random.integers(self.prime, true.size)
-        hashed = (a * true + b) % self.prime % self.hashes
-        reports[:, 0], reports[:, 1] = a, b
-        reports[:, 2] = or_another(hashed, self.hashes, self.threshold, random)
+        reports = np.empty((true.size, 4), np.int64)
+        a, b, c = (random.integers(self.prime, true.size) for _ in range(3))
+        hashed = ((a * true + b) % self.prime * true + c) % self.prime % self.hashes
+        reports[:, 0], reports[:, 1], reports[:, 2] = a, b, c
+        reports[:, 3] = or_another(hashed, self.hashes, self.threshold, random)
         return reports
 
     def encode(self, reports: Reports) -> Integers:
@@ -195,40 +234,46 @@ class OLH(FrequencyOracle):
 
     def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
         top = self.prime - 1
-        yield f"the key's factor lies outside 1 .. {top}", outside(matrix[:, :1], 1, top)
-        yield f"the key's shift lies outside 0 .. {top}", outside(matrix[:, 1:2], 0, top)
+        yield f"the key lies outside 0 .. {top}", outside(matrix[:, :3], 0, top)
         top = self.hashes - 1
-        yield f"the hash lies outside 0 .. {top}", outside(matrix[:, 2:], 0, top)
+        yield f"the hash lies outside 0 .. {top}", outside(matrix[:, 3:], 0, top)
 
     def tally(self, reports: Reports) -> Integers:
         """Count, for every value, the reports whose hash function maps it to their hash."""
         support = np.zeros(self.size, np.int64)
         prime, g = np.uint32(self.prime), np.uint32(self.hashes)
         for part in batches(len(reports), 16):
-            a, b, y = reports[part].T.astype(np.uint32, order="C")
-            wrapped, quotient = np.empty_like(b), np.empty_like(b)
-            for value in range(self.size):  # b is (a value + b) mod P
-                np.floor_divide(b, g, out=quotient)
+            a, slope, image, y = reports[part].T.astype(np.uint32, order="C")
+            wrapped, quotient = np.empty_like(y), np.empty_like(y)
+
+            def add(total: Any, more: Any, wrapped: Any = wrapped) -> None:
+                """Add modulo P, in place."""
+                total += more
+                np.subtract(total, prime, out=wrapped)  # beyond 2^31 where total < P: it wraps
+                np.minimum(total, wrapped, out=total)
+
+            add(slope, a)  # h(v + 1) - h(v) = a (2 v + 1) + b before mod g: a + b, then 2 a more
+            add(a, a.copy())
+            for value in range(self.size):
+                np.floor_divide(image, g, out=quotient)
                 quotient *= g
                 quotient += y
-                support[value] += np.count_nonzero(quotient == b)
-                b += a
-                np.subtract(b, prime, out=wrapped)  # beyond 2^31 where b < P, as unsigned wrap
-                np.minimum(b, wrapped, out=b)
+                support[value] += np.count_nonzero(quotient == image)
+                add(image, slope)
+                add(slope, a)
         return support
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield every key with every hash."""
-        for a in range(1, self.prime):
-            for b in range(self.prime):
-                yield from ((a, b, y) for y in range(self.hashes))
+        below, codes = range(self.prime), range(self.hashes)
+        return ((a, b, c, y) for a in below for b in below for c in below for y in codes)
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return p or (1 - p)/(g - 1), spread over the keys."""
-        a, b, y = report
-        true = (a * value + b) % self.prime % self.hashes == y
+        a, b, c, y = report
+        true = ((a * value + b) * value + c) % self.prime % self.hashes == y
         chance = self.p_exact if true else (1 - self.p_exact) / (self.hashes - 1)
-        return chance / (self.prime * (self.prime - 1))
+        return chance / self.prime**3
 
     def _worst_ratio(self) -> Fraction:
         return self.p_exact * (self.hashes - 1) / (1 - self.p_exact)

@@ -223,9 +223,49 @@ class FrequencyOracle(abc.ABC):
         return float(self._variance(Fraction(frequency)))
 
     def _variance(self, frequency: Fraction) -> Fraction:
-        p, q = self.p_exact, self.q_exact
-        # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q): Wang et al. 2017, eq. 4
-        return q * (1 - q) / (p - q) ** 2 + frequency * (1 - p - q) / (p - q)
+        # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q) where support is a bit: Wang et al. 2017, eq. 4
+        own, other, _, _ = self._covariances()
+        gain = self.p_exact - self.q_exact
+        return (frequency * own + (1 - frequency) * other) / gain**2
+
+    @abc.abstractmethod
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """Return the covariances of a report's support of two values, given the true value v.
+
+        Of v with itself, of another value with itself, of v with another, and of two others.
+        """
+
+    def sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
+        """Return what one respondent adds to the variance of sums of estimated counts.
+
+        Parameters
+        ----------
+        groups : array of integers, (size,)
+            For every value the number of the sum that it belongs to.
+        frequencies : array of float, (size,)
+            The share of respondents who hold each value, or an estimate of it.
+
+        Returns
+        -------
+        array of float
+            One number for each sum: m respondents give a sum of estimated counts this variance
+            times m. Shares of a sum outside [0, 1] count as 0 or 1.
+
+        Examples
+        --------
+        >>> from discreet.mechanisms.frequency import OUE
+        >>> oracle = OUE(epsilon=1.0, size=4)
+        >>> oracle.sum_variances([0, 0, 1, 1], [0.25] * 4).round(3).tolist()
+        [7.866, 7.866]
+        """
+        label = np.asarray(groups, np.int64)
+        many = np.bincount(label)
+        share = np.bincount(label, np.asarray(frequencies, np.float64)).clip(0.0, 1.0)
+        gain = float(self.p_exact - self.q_exact) ** 2
+        own, other, beside, between = (float(one) / gain for one in self._covariances())
+        without = many * other + many * (many - 1) * between
+        among = own + (many - 1) * (other + 2 * beside) + (many - 1) * (many - 2) * between
+        return np.asarray(share * among + (1 - share) * without)  # docs/maths.md
 
     def epsilon_exact(self) -> float:
         """Return the true loss of the implemented channel: at most ``epsilon``, by rounding."""

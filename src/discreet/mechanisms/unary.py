@@ -65,6 +65,10 @@ class UnaryOracle(FrequencyOracle):
         """P(bit is 1) elsewhere."""
         return share(self.thresholds[1])
 
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p, q = self.p_exact, self.q_exact  # the bits are independent
+        return p * (1 - p), q * (1 - q), Fraction(0), Fraction(0)
+
     @property
     def width(self) -> int:
         """Words of 16 bits."""
@@ -295,10 +299,11 @@ class SHE(FrequencyOracle):
         """Return the sums in units of one: the noise has mean zero."""
         return np.asarray(tally, np.float64) / self.unit
 
-    def _variance(self, frequency: Fraction) -> Fraction:
+    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         # discrete Laplace: 2t/(1-t)^2, t = exp(-1/scale), in grid steps; 8/eps^2 when step -> 0
         t = exp_below(-1 / self.scale)
-        return 2 * t / (1 - t) ** 2 / self.unit**2
+        noise = 2 * t / (1 - t) ** 2 / self.unit**2
+        return noise, noise, Fraction(0), Fraction(0)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Refuse: reports are not few enough to be listed."""
