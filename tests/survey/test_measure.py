@@ -90,6 +90,22 @@ SURVEYS = {
     "mixed": Questionnaire(
         BITS, [Group(("a", "c"), theta=0.7, model="related"), Group(("b",), theta=0.5)]
     ),
+    "personal answers across groups": Questionnaire(
+        BITS,
+        [Group(("a",), theta=0.4), Group(("b",), theta=0.6), Group(("c",), theta=0.5)],
+        [PersonalLaw(("a", "b", "c"), (5, 1, 2, 3, 1, 1, 2, 9))],
+        personal="own",
+    ),
+    "across two of three groups, one related": Questionnaire(
+        BITS,
+        [
+            Group(("a",), theta=0.4),
+            Group(("b",), theta=0.7, model="related"),
+            Group(("c",), theta=0.5),
+        ],
+        [PersonalLaw(("a", "c"), (8, 1, 1, 8))],
+        personal="own",
+    ),
 }
 
 
@@ -98,26 +114,81 @@ def beliefs_of(survey):
     return Beliefs(survey, np.array([0.7, 0.3]), law)
 
 
-def joint_of(survey, beliefs):
-    """P(truth, sheet) of all, from the channels' exact likelihoods."""
+def joint_of(survey, beliefs, sheet_law):
+    """P(truth, sheet) of all, from the definition of the channel."""
     joint = np.zeros((*survey.sizes, *survey.sizes))
     for truth in np.ndindex(*survey.sizes):
         prior = beliefs.prior[truth[2]]
         prior *= beliefs.conditional["a"][truth[2], truth[0]]
         prior *= beliefs.conditional["b"][truth[2], truth[1]]
-        for sheet in np.ndindex(*survey.sizes):
-            chance = math.prod(
-                channel.likelihood([truth[p] for p in places], [sheet[p] for p in places])
-                for channel, places in zip(survey.channels, survey.places, strict=True)
-            )
-            joint[truth + sheet] = prior * float(chance)
+        joint[truth] = prior * sheet_law(survey, truth)
     return joint
 
 
-@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-def test_the_sound_figures_are_those_of_brute_force(survey):
+def independent_law(survey, truth):
+    """The known-bad twin of the law of sheets: every group drawn by itself."""
+    law = np.ones(survey.sizes)
+    for channel, places in zip(survey.channels, survey.places, strict=True):
+        for sheet in np.ndindex(*survey.sizes):
+            law[sheet] *= channel.likelihood([truth[p] for p in places], [sheet[p] for p in places])
+    return law
+
+
+def test_personal_answers_that_depend_on_each_other_change_the_sound_figures(sheet_law):
+    """Where the law spans groups, taking groups as independent is off by more than rounding."""
+    survey = SURVEYS["across two of three groups, one related"]
     beliefs = beliefs_of(survey)
-    joint, found = joint_of(survey, beliefs), measure(survey, beliefs)
+    figures = []
+    for law in (sheet_law, independent_law):
+        seen = joint_of(survey, beliefs, law).sum(axis=(1, 2))
+        figures.append(1 - (seen**2 / seen.sum(axis=0)).sum())
+    found = next(one for one in measure(survey, beliefs).questions if one.name == "a")
+    assert found.sound_unknown == pytest.approx(figures[0], abs=1e-12)
+    assert abs(figures[1] - figures[0]) > 1e-3
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+def test_every_printed_figure_is_what_its_definition_says(survey, sheet_law):
+    """PSE, REC I and II and epsilon from the enumerated law of truths and sheets."""
+    beliefs = beliefs_of(survey)
+    joint, found = joint_of(survey, beliefs, sheet_law), measure(survey, beliefs)
+    for j, name in enumerate(survey.names):
+        entry = next(one for one in found.questions if one.name == name)
+        others = [k for k in range(3) if k != j]
+        both = joint.sum(axis=(*others, *(k + 3 for k in others)))  # (true, sent)
+        recovered = both / both.sum(axis=0)
+        assert entry.before == pytest.approx((both * (1 - recovered)).sum())
+        first, second = [], []
+        for i in others:
+            true = joint.sum(axis=(3, 4, 5)).sum(axis=3 - i - j)
+            sent = joint.sum(axis=(0, 1, 2)).sum(axis=3 - i - j)
+            true, sent = (true, sent) if i < j else (true.T, sent.T)  # (other, this)
+            rules = true / true.sum(axis=1, keepdims=True)
+            first.append((true.sum(axis=1)[:, None] * rules).sum())
+            second.append((sent / sent.sum(axis=1, keepdims=True) * np.diag(recovered)).sum())
+        assert entry.rec_known == pytest.approx(max(first))
+        assert entry.rec_unknown == pytest.approx(max(second))
+    for number, group in enumerate(survey.groups):
+        entries = [one for one in found.questions if one.name in group.questions]
+        least, most = found.groups[number], max(one.rec_unknown for one in entries)
+        assert least.sound_unknown == min(one.sound_unknown for one in entries)
+        assert least.sound_known == min(one.sound_known for one in entries)
+        assert (least.before, least.rec_unknown) == (min(one.before for one in entries), most)
+    every = [sheet_law(survey, truth).ravel() for truth in np.ndindex(*survey.sizes)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nanmax(np.array(every)[:, None] / np.array(every)[None])
+    if survey.personal == "own":  # whoever knows the personal answers knows more than this channel
+        assert math.isinf(found.epsilon)
+    else:
+        assert found.epsilon == pytest.approx(math.log(ratio))
+    if math.isfinite(found.epsilon):
+        assert not found.epsilon * 0.99 >= math.log(ratio)  # a smaller promise would be broken
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+def test_the_sound_figures_are_those_of_brute_force(survey, sheet_law):
+    beliefs = beliefs_of(survey)
+    joint, found = joint_of(survey, beliefs, sheet_law), measure(survey, beliefs)
     assert found.exact
     for j, name in enumerate(survey.names):
         entry = next(one for one in found.questions if one.name == name)
@@ -163,17 +234,19 @@ def test_a_report_never_lifts_a_belief_beyond_what_epsilon_allows():
     assert largest > 0.2 * factor
 
 
-def test_large_questionnaires_are_averaged_over_invented_sheets():
+@pytest.mark.parametrize("spanning", [False, True])
+def test_large_questionnaires_are_averaged_over_invented_sheets(spanning, monkeypatch):
     schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(3)], "c", [0, 1])
     from discreet.survey import measure as module
 
     survey = Questionnaire.of(schema, 0.5)
+    if spanning:
+        groups = [Group(("q0", "q1"), theta=0.5), Group(("q2", "c"), theta=0.5)]
+        law = [PersonalLaw(("q0", "q2"), (20, 1, 1, 20))]
+        survey = Questionnaire(schema, groups, law, personal="own")
     exact = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
-    limit, module.ENUMERATED = module.ENUMERATED, 1
-    try:
-        drawn = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
-    finally:
-        module.ENUMERATED = limit
+    monkeypatch.setattr(module, "ENUMERATED", 1)
+    drawn = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
     assert exact.exact
     assert not drawn.exact
     for one, two in zip(exact.questions, drawn.questions, strict=True):

@@ -165,6 +165,48 @@ def test_theta_by_belief_is_the_largest_that_keeps_it(prior, posterior):
     assert channel.epsilon_exact() == pytest.approx(math.log(odds))
 
 
+def likeliest_belief(channels, prior, statement):
+    """The largest belief that a sheet creates in one of two equally known truths about a person."""
+    ratio = Fraction(1)
+    for channel in channels:
+        one, other = statement[: channel.width], [1 - v for v in statement[: channel.width]]
+        ratio *= max(
+            channel.likelihood(one, sheet) / channel.likelihood(other, sheet)
+            for sheet in channel.outputs()
+        )
+    return prior * ratio / (prior * ratio + 1 - prior)
+
+
+def test_a_belief_holds_over_groups_whose_answers_are_the_same_secret():
+    """Somebody knows that all answers are alike, so every group tells the same thing again."""
+    groups = [Group((name,), belief=("0.1", "0.5")) for name in "abc"]
+    survey, prior = Questionnaire(BITS, groups), Fraction(1, 10)
+    found = likeliest_belief(survey.channels, prior, [1])
+    assert found <= Fraction(1, 2)
+    assert float(found) == pytest.approx(0.5, rel=1e-12)
+    assert survey.guarantee.epsilon == pytest.approx(math.log(9))
+    alone = [group.channel([2], []) for group in groups[:2]]  # the twin: each group by itself
+    assert float(likeliest_belief(alone, prior, [1])) > 0.899
+
+
+def test_a_belief_leaves_room_for_what_other_groups_reveal():
+    groups = [
+        Group(("a",), theta="0.5"),  # odds times 3
+        Group(("b",), belief=("0.1", "0.5")),
+        Group(("c",), belief=("0.2", "0.9"), model="related"),
+    ]
+    survey = Questionnaire(BITS, groups)
+    assert float(likeliest_belief(survey.channels, Fraction(1, 10), [1])) == pytest.approx(0.5)
+    assert survey.epsilons[1] == pytest.approx(math.log(3) / 2)
+    assert Questionnaire.from_json(survey.to_json()).digest == survey.digest
+    for theta, model in (("0.8", "unrelated"), ("0.95", "unrelated"), (1, "unrelated")):
+        with pytest.raises(PrivacyError, match=r"group a: .* may be related; lower its theta"):
+            Questionnaire(BITS, [Group(("a",), theta=theta, model=model), *groups[1:]])
+    own = [Group(("a", "b", "c"), belief=("0.1", "0.5"))]
+    with pytest.raises(PrivacyError, match="respondents' own"):
+        Questionnaire(BITS, own, personal="own")
+
+
 def test_the_promise_says_what_it_rests_on(schema):
     groups = Questionnaire.of(schema, 0.5, bins=3)
     options = {"cuts": groups.cuts}

@@ -103,7 +103,7 @@ class Response(abc.ABC):
         """Return P(report | truth), exactly."""
 
     @abc.abstractmethod
-    def _worst_ratio(self) -> Fraction | None:
+    def worst_ratio(self) -> Fraction | None:
         """Return the largest likelihood ratio of one report; None where it is infinite."""
 
     @abc.abstractmethod
@@ -140,7 +140,7 @@ class Response(abc.ABC):
             from discreet.privacy import epsilon_of_channel
 
             return epsilon_of_channel(self.channel())
-        worst = self._worst_ratio()
+        worst = self.worst_ratio()
         return math.inf if worst is None else log(worst)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
@@ -256,7 +256,8 @@ class Unrelated(Response):
         kept = self.theta_exact if tuple(truth) == tuple(report) else Fraction(0)
         return kept + (1 - self.theta_exact) * self.law_of(report)
 
-    def _worst_ratio(self) -> Fraction | None:
+    def worst_ratio(self) -> Fraction | None:
+        """Return (theta + (1-theta) w) / ((1-theta) w)."""
         theta = self.theta_exact
         if math.prod(self.sizes) == 1 or theta == 0:
             return Fraction(1)
@@ -348,7 +349,8 @@ class Related(Response):
         reversed_truth = tuple(1 - int(answer) for answer in truth)
         return 1 - self.theta_exact if reversed_truth == tuple(report) else Fraction(0)
 
-    def _worst_ratio(self) -> Fraction | None:
+    def worst_ratio(self) -> Fraction | None:
+        """Return theta / (1 - theta) or its inverse, for one question."""
         theta = self.theta_exact
         if self.width > 1 or theta in (0, 1):
             return None

@@ -6,6 +6,7 @@ its answers given the target. A stated prior is the special case in which the ta
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.errors import SchemaError
+from discreet.errors import EstimationError, SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["Attacker", "Beliefs"]
+
+LARGEST_BLOCK = 10
+"""Groups whose personal answers may depend on each other: 2^10 sets of them are gone through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +130,10 @@ def _probabilities(name: str, labels: Sequence[str], stated: Any) -> Floats:
 class Attacker:
     """Somebody with these beliefs who reads whole sheets.
 
-    Given the target the groups are independent, and each is either true or not: so the joint law
-    of a sheet and of any answer is a product of two-term sums, one a group.
+    Groups whose personal answers depend on each other form a block; nearly always a block is one
+    group. Given the target the blocks are independent, and in each some of the groups are true and
+    the others are not: so the joint law of a sheet and of any answer is a product of sums, one per
+    block, with a term for each set of groups that are true.
 
     Parameters
     ----------
@@ -138,74 +144,121 @@ class Attacker:
     def __init__(self, beliefs: Beliefs, sheets: Integers) -> None:
         self.beliefs, self.sheets = beliefs, sheets
         self.survey = beliefs.questionnaire
-        parts = [self._parts(number) for number in range(len(self.survey.groups))]
-        self.true = [true for true, _ in parts]
-        self.other = [other for _, other in parts]
-        each = [true + other for true, other in parts]
-        self.without = []  # P(target) times all groups but one
-        for number in range(len(each)):
-            others = [one for k, one in enumerate(each) if k != number]
-            self.without.append(np.prod([np.ones_like(each[0]), *others], axis=0) * beliefs.prior)
-        self.joint = self.without[0] * each[0]
+        self.blocks = blocks_of(self.survey)
+        self.terms = [self._terms(block) for block in self.blocks]
+        self.each = [np.sum([part for _, part in terms], axis=0) for terms in self.terms]
+        self.without = []  # P(target) times all blocks but one
+        for number in range(len(self.blocks)):
+            others = [one for k, one in enumerate(self.each) if k != number]
+            ones = np.ones_like(self.each[0])
+            self.without.append(np.prod([ones, *others], axis=0) * beliefs.prior)
+        self.joint = self.without[0] * self.each[0]
         self.chance = self.joint.sum(axis=1)
 
-    def _parts(self, number: int) -> tuple[Floats, Floats]:
-        """P(this group's part of the sheet, and it is true | target); the same, and it is not."""
-        channel, places = self.survey.channels[number], self.survey.places[number]
-        theta = float(channel.theta_exact)
-        classes = len(self.beliefs.prior)
-        true = np.full((len(self.sheets), classes), theta)
-        other = np.full((len(self.sheets), classes), 1 - theta)
-        if isinstance(channel, Unrelated):
-            for personal in channel.laws:
-                cell = np.zeros(len(self.sheets), np.int64)
-                for place in personal.places:
-                    cell = cell * channel.sizes[place] + self.sheets[:, places[place]]
-                other *= (np.array(personal.weights, float) / personal.total)[cell][:, None]
-        for place in places:
-            law = self.beliefs.given_class(self.survey.names[place])
-            true *= law[:, self.sheets[:, place]].T
-            if not isinstance(channel, Unrelated):
-                other *= law[:, 1 - self.sheets[:, place]].T
-        return true, other
+    def _terms(self, block: Sequence[int]) -> list[tuple[frozenset[int], Floats]]:
+        """P(this block's part of the sheet, and exactly these groups are true | target)."""
+        found = []
+        for size in range(len(block) + 1):
+            for true in map(frozenset, itertools.combinations(block, size)):
+                part = np.ones((len(self.sheets), len(self.beliefs.prior)))
+                for number in block:
+                    part *= self._group(number, number in true)
+                part *= self._personal([n for n in block if n not in true])[:, None]
+                found.append((true, part))
+        return found
 
-    def _answers(self, name: str) -> tuple[Floats, Floats]:
-        """P(answer | target, the group is true) as a point, and if it is not; (sheets, K, D)."""
-        place = self.survey.place[name]
+    def _group(self, number: int, true: bool) -> Floats:
+        """P(a group is true or not, and its true answers are those that this implies | target)."""
+        channel = self.survey.channels[number]
+        theta = float(channel.theta_exact)
+        part = np.full((len(self.sheets), len(self.beliefs.prior)), theta if true else 1 - theta)
+        related = not isinstance(channel, Unrelated)
+        for place in self.survey.places[number]:
+            law = self.beliefs.given_class(self.survey.names[place])
+            sent = self.sheets[:, place]
+            if true:
+                part *= law[:, sent].T
+            elif related:
+                part *= law[:, 1 - sent].T
+        return part
+
+    def _personal(self, numbers: Sequence[int]) -> Floats:
+        """P(the personal answers are what was sent) of unrelated-question groups, together."""
+        chance = np.ones(len(self.sheets))
+        drawn = [n for n in numbers if isinstance(self.survey.channels[n], Unrelated)]
+        places = {place: place for n in drawn for place in self.survey.places[n]}
+        for law in self.survey.all_laws:
+            part = law.onto(places, self.survey.sizes)
+            if part is not None:
+                sizes = [self.survey.sizes[place] for place in part.places]
+                cell = np.ravel_multi_index(tuple(self.sheets[:, list(part.places)].T), sizes)
+                chance *= (np.array(part.weights, float) / part.total)[cell]
+        return chance
+
+    def _answers(self, name: str, true: bool) -> Floats:
+        """P(answer | target, whether its group is true), of shape (sheets or 1, K or 1, D)."""
         law = self.beliefs.given_class(name)
-        sent = self.sheets[:, place]
-        size = law.shape[1]
-        point = np.eye(size)[sent][:, None, :]
+        sent = self.sheets[:, self.survey.place[name]]
+        if true:
+            return np.asarray(np.eye(law.shape[1])[sent][:, None, :])
         if isinstance(self.survey.channels[self.survey.group_of(name)], Unrelated):
-            return point, law[None]
-        return point, np.eye(size)[1 - sent][:, None, :]
+            return law[None]
+        return np.asarray(np.eye(law.shape[1])[1 - sent][:, None, :])
+
+    def _block_of(self, name: str) -> tuple[int, int]:
+        """Numbers of the block and of the group of a question."""
+        number = self.survey.group_of(name)
+        return next(k for k, block in enumerate(self.blocks) if number in block), number
+
+    def _mixed(self, name: str) -> Floats:
+        """P(its block's part of the sheet, answer | target), of shape (sheets, K, D)."""
+        block, number = self._block_of(name)
+        parts = (
+            part[:, :, None] * self._answers(name, number in true)
+            for true, part in self.terms[block]
+        )
+        return np.asarray(sum(parts))
 
     def answer(self, name: str) -> Floats:
         """P(sheet, answer to a question), of shape (sheets, answers)."""
-        return np.asarray(self._with_class(name).sum(axis=1))
-
-    def _with_class(self, name: str) -> Floats:
-        """P(sheet, target, answer), of shape (sheets, K, D)."""
-        number = self.survey.group_of(name)
-        point, law = self._answers(name)
-        mixed = self.true[number][:, :, None] * point + self.other[number][:, :, None] * law
-        return np.asarray(self.without[number][:, :, None] * mixed)
+        block, _ = self._block_of(name)
+        return np.asarray((self.without[block][:, :, None] * self._mixed(name)).sum(axis=1))
 
     def answers(self, one: str, two: str) -> Floats:
         """P(sheet, answers to two questions), of shape (sheets, answers of one, of two)."""
-        first, second = self.survey.group_of(one), self.survey.group_of(two)
-        point1, law1 = self._answers(one)
-        point2, law2 = self._answers(two)
+        (first, group1), (second, group2) = self._block_of(one), self._block_of(two)
         if first == second:
             weight = self.without[first]
-            both = [(self.true[first], point1, point2), (self.other[first], law1, law2)]
-            return np.asarray(sum(_outer(weight * part, left, right) for part, left, right in both))
-        mixed1 = self.true[first][:, :, None] * point1 + self.other[first][:, :, None] * law1
-        mixed2 = self.true[second][:, :, None] * point2 + self.other[second][:, :, None] * law2
-        each = self.true[first] + self.other[first]
+            parts = (
+                _outer(
+                    weight * part,
+                    self._answers(one, group1 in true),
+                    self._answers(two, group2 in true),
+                )
+                for true, part in self.terms[first]
+            )
+            return np.asarray(sum(parts))
         with np.errstate(divide="ignore", invalid="ignore"):
+            each = self.each[first]
             weight = np.where(each > 0, self.without[second] / each, 0.0)
-        return _outer(weight, mixed1, mixed2)
+        return _outer(weight, self._mixed(one), self._mixed(two))
+
+
+def blocks_of(questionnaire: Questionnaire) -> list[tuple[int, ...]]:
+    """Groups, joined where the law of their personal answers joins them."""
+    blocks = [{number} for number in range(len(questionnaire.groups))]
+    for law in questionnaire.all_laws:
+        joined = {n for n, some in enumerate(questionnaire.places) if set(some) & set(law.places)}
+        touched = [block for block in blocks if block & joined]
+        blocks = [block for block in blocks if not block & joined]
+        blocks.append(set().union(*touched))
+    largest = max(map(len, blocks))
+    if largest > LARGEST_BLOCK:
+        raise EstimationError(
+            f"the personal answers of {largest} groups depend on each other, which is too much to "
+            f"compute with: at most {LARGEST_BLOCK}; join groups or split the law"
+        )
+    return [tuple(sorted(block)) for block in blocks]
 
 
 def _outer(weight: Floats, left: Floats, right: Floats) -> Floats:

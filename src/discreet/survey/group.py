@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,12 +11,15 @@ from typing import Any, Literal, get_args
 from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import Law, rational
+from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related, Response, Unrelated
 
-__all__ = ["Group", "GroupBody", "Model"]
+__all__ = ["Group", "GroupBody", "Model", "channels_of"]
 
 Model = Literal["unrelated", "related"]
 Number = int | float | str
+ROOM = Fraction(1001, 1000)
+"""By how much groups with a belief must at least be allowed to change odds; less is useless."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,9 @@ class Group:
     epsilon : float, optional
         The largest local-DP loss of the group; theta is the largest that keeps it.
     belief : (prior, posterior), optional
-        No report may raise anyone's belief in any statement about these answers from the first
-        probability above the second; theta is the largest that keeps it.
+        No sheet may raise anyone's belief in any statement from the first probability above the
+        second. That is about the whole sheet, since answers of different groups may be related:
+        what the other groups may reveal is subtracted, and groups with a belief share the rest.
     model : {"unrelated", "related"}
         What is sent instead of the truth: personal answers, or the complement (Warner).
     """
@@ -64,16 +69,28 @@ class Group:
         """The questions, for tables."""
         return " + ".join(self.questions)
 
-    def channel(self, sizes: Sequence[int], laws: Sequence[Law]) -> Response:
-        """The mechanism of this group for questions of these sizes."""
+    def channel(
+        self, sizes: Sequence[int], laws: Sequence[Law], ratio: Fraction | None = None
+    ) -> Response:
+        """The mechanism of this group for questions of these sizes.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+        laws : sequence of Law
+        ratio : Fraction, optional
+            By how much a report may multiply odds, for a group with a belief.
+        """
         try:
-            made = self._channel(tuple(sizes), tuple(laws))
+            made = self._channel(tuple(sizes), tuple(laws), ratio)
             made.check_estimable()
         except (SchemaError, PrivacyError, ValueError) as error:
             raise type(error)(f"group {self.name}: {error}") from None
         return made
 
-    def _channel(self, sizes: tuple[int, ...], laws: tuple[Law, ...]) -> Response:
+    def _channel(
+        self, sizes: tuple[int, ...], laws: tuple[Law, ...], ratio: Fraction | None
+    ) -> Response:
         if self.theta is not None:
             if self.model == "related":
                 return Related(sizes, self.theta)
@@ -82,7 +99,7 @@ class Group:
             if self.model == "related":
                 return Related.of_epsilon(self.epsilon, sizes)
             return Unrelated.of_epsilon(self.epsilon, sizes, laws)
-        ratio = odds_ratio(self.belief)
+        ratio = odds_ratio(self.belief) if ratio is None else ratio
         if self.model == "related":
             return Related.of_ratio(ratio, sizes)
         return Unrelated.of_ratio(ratio, sizes, laws)
@@ -99,11 +116,62 @@ class Group:
         return body
 
 
-def odds_ratio(belief: Any) -> Fraction:
-    """How much a report may multiply the odds, so that the prior stays below the posterior.
+def channels_of(
+    groups: Sequence[Group],
+    sizes: Sequence[Sequence[int]],
+    laws: Sequence[Sequence[Law]],
+    own: bool = False,
+) -> tuple[Response, ...]:
+    """The mechanisms of all groups of a sheet.
 
-    b/(1-b) = ratio * a/(1-a). The bound holds for every statement about the group, because the
-    likelihood ratio of two statements is at most the largest of any two full answers.
+    Parameters
+    ----------
+    groups : sequence of Group
+    sizes, laws : one for each group
+        As in ``Group.channel``.
+    own : bool
+        Whether the personal answers are the respondents' own: then no belief can be promised.
+    """
+    asked = list(zip(groups, sizes, laws, strict=True))
+    stated = [group for group in groups if group.belief is not None]
+    if not stated:
+        return tuple(group.channel(size, law) for group, size, law in asked)
+    if own:
+        raise PrivacyError(
+            f"group {stated[0].name}: a belief cannot be promised where the personal answers are "
+            "the respondents' own, because somebody may know them; write theta, or personal: device"
+        )
+    try:
+        ratio = min(odds_ratio(group.belief) for group in stated)
+    except PrivacyError as error:
+        raise PrivacyError(f"group {' or '.join(one.name for one in stated)}: {error}") from None
+    fixed = {
+        number: group.channel(size, law)
+        for number, (group, size, law) in enumerate(asked)
+        if group.belief is None
+    }
+    for number, channel in fixed.items():
+        worst = channel.worst_ratio()
+        if worst is None or ratio < worst * ROOM:
+            raise PrivacyError(
+                f"group {groups[number].name}: its sheet alone may raise a belief as far as the "
+                f"belief stated for {stated[0].name} or further, and the two may be related; lower "
+                "its theta"
+            )
+        ratio /= worst
+    each = _root_below(ratio, len(stated))
+    return tuple(
+        fixed[number] if number in fixed else group.channel(size, law, each)
+        for number, (group, size, law) in enumerate(asked)
+    )
+
+
+def odds_ratio(belief: Any) -> Fraction:
+    """How much a sheet may multiply the odds, so that the prior stays below the posterior.
+
+    b/(1-b) = ratio * a/(1-a). The bound holds for every statement about the answers, because the
+    likelihood ratio of two statements is at most the largest of any two whole sheets of answers;
+    that of a sheet is the product of the groups', which are randomized independently.
     """
     prior, posterior = (rational("belief", number) for number in belief)
     if not 0 < prior < posterior < 1:
@@ -112,6 +180,22 @@ def odds_ratio(belief: Any) -> Fraction:
             "0 < prior < posterior < 1"
         )
     return posterior * (1 - prior) / (prior * (1 - posterior))
+
+
+def _root_below(ratio: Fraction, degree: int) -> Fraction:
+    """The largest multiple of 2^-64 whose power is at most a ratio above 1; the ratio itself for
+    the first power.
+    """
+    if degree == 1:
+        return ratio
+    low, high = ONE, math.ceil(ratio) * ONE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if Fraction(middle, ONE) ** degree <= ratio:
+            low = middle
+        else:
+            high = middle
+    return Fraction(low, ONE)
 
 
 def _plain(theta: Any) -> Number | None:

@@ -224,7 +224,9 @@ def _sound(
     else:
         random = np.random.default_rng(0)
         truth = beliefs.draw(SAMPLED, random)
-        sheets = questionnaire.randomized(0, truth, SeededRandom(0))
+        source = SeededRandom(0)
+        personal = Unrelated(questionnaire.sizes, 0, questionnaire.all_laws).draw(SAMPLED, source)
+        sheets = questionnaire.randomized(0, np.hstack([truth, personal]), source)
     attacker = Attacker(beliefs, sheets)
     with np.errstate(divide="ignore"):
         # enumerated sheets count by their probability, invented ones equally

@@ -32,7 +32,7 @@ from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.survey import device as devices
-from discreet.survey.group import Group, Model
+from discreet.survey.group import Group, Model, channels_of
 from discreet.survey.promise import promise_of, relied_on
 
 __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
@@ -245,13 +245,13 @@ class Questionnaire:
     @cached_property
     def channels(self) -> tuple[Response, ...]:
         """What randomizes each group."""
-        made = []
-        for group, places in zip(self.groups, self.places, strict=True):
+        sizes, laws = [], []
+        for places in self.places:
             inside = {place: k for k, place in enumerate(places)}
-            laws = [law.onto(inside, self.sizes) for law in self.all_laws]
-            sizes = [self.sizes[place] for place in places]
-            made.append(group.channel(sizes, [law for law in laws if law is not None]))
-        return tuple(made)
+            some = [law.onto(inside, self.sizes) for law in self.all_laws]
+            sizes.append([self.sizes[place] for place in places])
+            laws.append([law for law in some if law is not None])
+        return channels_of(self.groups, sizes, laws, self.personal == "own")
 
     @cached_property
     def spanning(self) -> bool:
