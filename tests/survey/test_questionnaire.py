@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
@@ -34,10 +35,16 @@ def test_it_is_the_same_in_json_and_in_yaml(survey):
     assert Questionnaire.from_json(changed()).digest == Questionnaire.from_yaml(EXAMPLE).digest
 
 
-def test_the_example_has_six_private_questions_in_two_groups():
+def test_the_example_is_one_to_follow():
+    """Five private questions in two groups, drawn by software or dice, at an epsilon of 3."""
     one = Questionnaire.from_yaml(EXAMPLE)
-    assert len(one.names) == 6
-    assert len(one.groups) == 2
+    assert (len(one.names), len(one.groups), one.device) == (5, 2, "either")
+    assert 2 < one.guarantee.epsilon <= 3
+    assert not one.guarantee.void
+    for stated, epsilon in zip(
+        re.findall(r"# epsilon (\d\.\d\d)", EXAMPLE), one.epsilons, strict=True
+    ):
+        assert float(stated) - 0.01 < epsilon <= float(stated)  # the comments say it, rounded up
     shown = Path(__file__).parents[2] / "examples" / "survey" / "questionnaire.yaml"
     assert shown.read_text("utf-8") == EXAMPLE
 
@@ -97,8 +104,8 @@ QUESTION = {"name": "burnout", "answers": ["no", "yes"]}
         ({"groups": [{"questions": ["sleep", "sleep"], "theta": 0.5}]}, "twice"),
         ({"groups": [{"questions": ["sleep"]}]}, "exactly one of theta"),
         ({"groups": [{"questions": ["sleep"], "theta": 0.5, "epsilon": 1}]}, "theta and epsilon"),
-        ({"joint": [{"questions": ["sleep", "leaving"], "law": [1] * 6}]}, "different groups"),
-        ({"joint": [{"questions": ["burnout", "sleep"], "law": [1] * 6}]}, "two personal laws"),
+        ({"joint": [{"questions": ["sleep", "overtime"], "law": [1] * 4}]}, "different groups"),
+        ({"joint": [{"questions": ["burnout", "sleep"], "law": [1] * 4}]}, "two personal laws"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(fields, words):
@@ -232,10 +239,12 @@ def test_the_paper_form_draws_the_same_channel():
     steps = instructions(one)[0]
     assert steps[:3] == [
         "Draw a whole number from 1 to 5 so that nobody sees it.",
-        "1 to 3: tick your true answers to all questions of this part.",
-        "4 to 5: tick what the following draws say, whatever is true.",
+        "1 to 2: tick your true answers to all questions of this part.",
+        "3 to 5: tick what the following draws say, whatever is true.",
     ]
-    assert "For medication: draw from 1 to 10; 1 to 7 is no, 8 to 10 is yes." in steps
+    assert "For medication: draw from 1 to 2; 1 is no, 2 is yes." in steps
+    skewed = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], [PersonalLaw(("a",), (7, 3))])
+    assert "For a: draw from 1 to 10; 1 to 7 is n, 8 to 10 is y." in instructions(skewed)[0]
     page = form_of(one)
     assert one.digest in page
     assert "<script" not in page

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from discreet.collection.size import respondents_for as respondents_of
 from discreet.errors import EstimationError
 from discreet.local.plan import Plan
 from discreet.local.planning import question_cost
@@ -54,12 +55,7 @@ def precision_of(plan: Plan, respondents: int) -> list[Precision]:
 
 def respondents_for(plan: Plan, standard_error: float) -> int:
     """How many people make every cell at least as precise as wanted."""
-    if not 0 < standard_error < 1:
-        raise EstimationError(
-            f"the wanted standard error is {standard_error!r}; give a share between 0 and 1"
-        )
-    worst = precision_of(plan, 1)[0].standard_error
-    return math.ceil((worst / standard_error) ** 2)
+    return respondents_of(precision_of(plan, 1)[0].standard_error, standard_error)
 
 
 @dataclass(frozen=True)

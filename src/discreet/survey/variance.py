@@ -79,13 +79,13 @@ class ChannelVariance:
         whole = (people * seen + TYPICAL * self.at(share, 1)) / (people + TYPICAL)
         return np.minimum(np.maximum(whole, self.at(share, 0)), self.at(share, 2))
 
-    def worst(self) -> float:
+    def worst(self) -> Any:
         """The largest variance of a score over all populations, sampling of people included.
 
         The maximum over s of s v1 + (1 - s) v0 + s (1 - s), at s = (1 + v1 - v0) / 2.
         """
-        share = min(max((1 + self.true[2] - self.false[2]) / 2, 0.0), 1.0)
-        return float(self.at(share, 2) + share * (1 - share))
+        share = np.clip((1 + self.true[2] - self.false[2]) / 2, 0.0, 1.0)
+        return self.at(share, 2) + share * (1 - share)
 
 
 def _range(added: Floats, chosen: Any, places: tuple[int, ...]) -> tuple[Any, Any, Any]:

@@ -17,6 +17,7 @@ STEPS = {
     "new": ("survey.design", "Write a commented example questionnaire."),
     "check": ("survey.design", "Explain what a questionnaire asks and promises."),
     "privacy": ("survey.privacy", "Measure how private its answers are."),
+    "size": ("survey.size", "How many respondents give which precision."),
     "form": ("survey.design", "Write a form to print, for drawing by hand."),
     "answer": ("survey.sheets", "One person's device: turn answers into a randomized sheet."),
     "randomize": ("survey.sheets", "Simulate many devices on a table of true answers."),

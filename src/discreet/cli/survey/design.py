@@ -44,7 +44,7 @@ def epsilon_text(epsilon: float) -> str:
 )
 @json_option
 def new(output: str | None, as_json: bool) -> None:
-    """Write an example: six private questions in two groups, explained line by line.
+    """Write an example: five private questions in two groups, explained line by line.
 
     Only YAML has comments; a .json file holds the same without them, and with the integers over
     2^64 that a device draws with.
