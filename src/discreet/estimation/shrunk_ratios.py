@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Booleans, Floats, Indices
 from discreet.estimation.mixture import mixture_weights, responsibilities
 
 __all__ = ["Noisy", "bayes", "margin", "normal", "simple", "tree"]
@@ -93,24 +95,43 @@ def tree(counts: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     features, classes, cells = counts.shape
     below = np.concatenate([np.zeros((features, classes, 1)), counts.cumsum(axis=2)], axis=2)
     by_class, pooled = np.ones(counts.shape), np.ones((features, cells))
-    waiting = [(0, cells)]
-    while waiting:
-        low, high = waiting.pop()
-        if high - low < 2:
-            continue
-        middle = (low + high + 1) // 2
-        left = below[:, :, middle] - below[:, :, low]
-        right = below[:, :, high] - below[:, :, middle]
-        noise = np.sqrt((high - low) / 2) * deviation
-        even = (middle - low) / (high - low)
+    for level in _levels(cells):
+        left = below[:, :, level.middle] - below[:, :, level.low]
+        right = below[:, :, level.high] - below[:, :, level.middle]
+        noise = np.sqrt((level.high - level.low) / 2) * deviation[:, None]
+        even = (level.middle - level.low) / (level.high - level.low)
         split = _split(left.sum(axis=1), right.sum(axis=1), 2 + np.sqrt(classes) * noise, even)
         own = _split(left, right, 2 + 2 * noise[:, None], split[:, None])
-        pooled[:, low:middle] *= split[:, None]
-        pooled[:, middle:high] *= 1 - split[:, None]
-        by_class[:, :, low:middle] *= own[:, :, None]
-        by_class[:, :, middle:high] *= 1 - own[:, :, None]
-        waiting += [(low, middle), (middle, high)]
+        for share, found in ((split, pooled), (own, by_class)):
+            part = share[..., level.node]
+            found[..., level.bins] *= np.where(level.first, part, 1 - part)
     return by_class, pooled
+
+
+class _Level(NamedTuple):
+    """The halvings at one depth of the tree: ranges of bins; of every bin its range and half."""
+
+    low: Indices
+    middle: Indices
+    high: Indices
+    bins: Indices
+    node: Indices
+    first: Booleans
+
+
+@cache
+def _levels(cells: int) -> tuple[_Level, ...]:
+    found, ranges = [], [(0, cells)]
+    while ranges := [(low, high) for low, high in ranges if high - low > 1]:
+        low, high = np.array(ranges).T
+        middle = (low + high + 1) // 2
+        bins = np.concatenate([np.arange(*one) for one in ranges])
+        node = np.repeat(np.arange(len(ranges)), high - low)
+        found.append(_Level(low, middle, high, bins, node, bins < middle[node]))
+        ranges = [
+            pair for a, b, c in zip(low, middle, high, strict=True) for pair in ((a, b), (b, c))
+        ]
+    return tuple(found)
 
 
 def _split(left: Floats, right: Floats, added: Floats, towards: Floats | float) -> Floats:
