@@ -210,6 +210,55 @@ def test_moments_are_unbiased(approach):
         assert 0.5 < totals.var() / stated < 2
 
 
+def with_missing(missing, people=20_000):
+    """Two numbers, far from the middle of their bounds, missing more often in the rarer class."""
+    features = [Numeric("far", 0, 100), Numeric("near", 0, 100)]
+    schema = Schema(features, "y", [0, 1], missing=missing)
+    rng = np.random.default_rng(0)
+    y = (rng.random(people) < 0.3).astype(np.int32)
+    X = np.column_stack([rng.normal(75 + 10 * y, 7), rng.normal(60 - 10 * y, 9)]).clip(0, 100)
+    X[rng.random(X.shape) < np.where(y == 1, 0.5, 0.1)[:, None]] = np.nan
+    return schema, X, y
+
+
+def test_means_of_numbers_that_may_be_missing_are_unbiased():
+    """Sums divided by all of a class, present or not, would say 62 in place of 75 and 85."""
+    schema, X, y = with_missing("skip", 6000)
+    plan = make_plan(schema, 6.0, len(y), numeric="gaussian")
+    records = plan.encoded({"far": X[:, 0], "near": X[:, 1]}, y)
+    moments = [
+        statistics_of(simulate(plan, records, SeededRandom(seed))).moments for seed in range(60)
+    ]
+    for j, name in enumerate(schema.names):
+        for k in (0, 1):
+            truth = np.nanmean(X[y == k, j])
+            means = np.array([one[name].mean[k] for one in moments])
+            # a ratio has a bias of the order of its variance, far below a standard deviation
+            error = means.std(ddof=1)
+            assert abs(means.mean() - truth) < 5 * error / math.sqrt(60) + 0.2 * error
+            absent = np.mean([one[name].missing[k] for one in moments]) / np.sum(y == k)
+            assert absent == pytest.approx(np.isnan(X[y == k, j]).mean(), abs=0.04)
+
+
+@pytest.mark.parametrize("missing", ["skip", "category"])
+def test_a_gaussian_model_of_numbers_that_may_be_missing_is_near_the_exact_one(missing):
+    from discreet import LocalNB, MixedNB
+
+    schema, X, y = with_missing(missing)
+    exact = MixedNB(schema=schema).fit(X, y).score(X, y)
+    nb = LocalNB(6.0, numeric="gaussian", schema=schema, random_state=0).fit(X, y)
+    assert exact > 0.75
+    assert nb.score(X, y) > exact - 0.05
+
+
+def test_a_number_that_is_always_there_is_not_asked_for_its_presence():
+    schema = Schema([Numeric("x", 0, 1, optional=False)], "y", [0, 1])
+    plan = make_plan(schema, 1.0, numeric="gaussian")
+    assert [question.power for question in plan.questions] == [0, 1, 2]
+    assert not plan.cells
+    assert plan.averaged == {"x"}
+
+
 def test_question_cost_is_the_designs_formula():
     for epsilon in (0.5, 1.0, 3.0):
         for size in (4, 16, 60):

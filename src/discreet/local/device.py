@@ -69,7 +69,7 @@ def prepared(plan: Plan, record: Mapping[str, Any], question: int | None = None)
 
 def _single(plan: Plan, name: str, value: Any) -> NDArray[Any]:
     feature = plan.schema[name]
-    if name in plan.cells:
+    if name in plan.cells and name not in plan.averaged:
         return np.array([plan.cells[name].index(value)])
     if isinstance(feature, Numeric):
         column = np.array([value], dtype=object)
@@ -95,7 +95,7 @@ def encoded(plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None
             feature = schema[name]
             if name in found:
                 continue
-            if question.power == 0:
+            if name not in plan.averaged:
                 found[name] = plan.cells[name].column(columns[name]).astype(np.int64)
             elif isinstance(feature, Numeric):
                 tokens, outliers = schema.missing_tokens, schema.outliers
@@ -110,7 +110,9 @@ def randomized(plan: Plan, question: int, records: Records, random: Random) -> I
     if isinstance(mechanism, FrequencyOracle):
         cell = classes
         for name, size in zip(asked.features, plan.shape_of(asked)[1:], strict=True):
-            cell = cell * size + columns[name]
+            # of a number that is asked by its mean: cell 0 where it is there, cell 1 where not
+            column = np.isnan(columns[name]) if name in plan.averaged else columns[name]
+            cell = cell * size + column
         return mechanism.encode(mechanism.perturb(cell, random))
     vector = _vector(plan, asked.features, asked.power, records)
     return mechanism.perturb(vector, random)

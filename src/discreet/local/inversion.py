@@ -67,7 +67,14 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
     totals, variances = counts_of(shares, people)
     tables = {name: _table(plan, name, parts, people) for name, parts in cells.items()}
     moments = {
-        name: _moments(plan, name, (means[name, 1], means[name, 2]), totals / people, people)
+        name: _moments(
+            plan,
+            name,
+            (means[name, 1], means[name, 2]),
+            totals / people,
+            _missing(tables.pop(name)) if name in tables else np.zeros(len(totals)),
+            people,
+        )
         for name in dict.fromkeys(name for name, _ in means)
         if (name, 1) in means and (name, 2) in means
     }
@@ -167,10 +174,39 @@ class _Mean:
         return np.asarray((noise + luck) / self.people)
 
 
+def _missing(table: Table) -> Floats:
+    """P(missing | class), drawn to that of all classes together as its noise deserves.
+
+    James and Stein's factors with the known noise: where it is far below what was found, nothing
+    is drawn anywhere, and where next to nothing is missing, nothing is.
+    """
+    present, missing = np.asarray(table.counts, float).T
+    noise = np.asarray(table.variances, float)
+    whole = max(float(present.sum() + missing.sum()), 1.0)
+    common = float(missing.sum()) / whole
+    doubt = float(noise.sum()) / 2 / whole**2
+    common *= max(0.0, 1 - doubt / max(common**2, 1e-300)) if common > 0 else 0.0
+    counts = np.maximum(present + missing, LEAST_SHARE * whole)
+    found = missing / counts
+    error = (noise[:, 1] * (1 - found) ** 2 + noise[:, 0] * found**2) / counts**2
+    away = found - common
+    keep = max(0.0, 1 - float(error.sum()) / max(float(away @ away), 1e-300))
+    return np.asarray((common + keep * away).clip(0.0, 1 - LEAST_SHARE))
+
+
 def _moments(
-    plan: Plan, name: str, means: tuple[_Mean, _Mean], share: Floats, people: int
+    plan: Plan,
+    name: str,
+    means: tuple[_Mean, _Mean],
+    share: Floats,
+    missing: Floats,
+    people: int,
 ) -> Moments:
-    """P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds."""
+    """P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds.
+
+    A missing number is sent as the middle, t = 0, which adds nothing to either sum; counts are of
+    those whose number is there.
+    """
     feature = plan.schema[name]
     assert isinstance(feature, Numeric)
     first, second = means
@@ -186,10 +222,10 @@ def _moments(
     ]
     return Moments(
         feature,
-        people * valid,
+        people * valid * (1 - missing),
         people * first.found,
         people * squares,
-        zeros,
+        people * valid * missing,
         np.full(len(share), middle),
         half,
         people**2 * np.array(noise),

@@ -106,9 +106,14 @@ class Plan:
                 f"question {number} has {self.size_of(question)} cells, its mechanism "
                 f"{question.mechanism.size}"
             )
-        both = self.cells.keys() & set(question.features) if question.power else ()
-        if both:
-            raise SchemaError(f"{min(both)} is asked both by cell and by its mean; choose one")
+        if not self.averaged:
+            return
+        for name in question.features if question.power == 0 else ():
+            if name in self.averaged and self.cells[name].values > 1:
+                raise SchemaError(
+                    f"{name} is asked both by bin and by its mean; choose one, or ask by a single "
+                    "bin whether it is there at all"
+                )
 
     def _check_edges(self) -> None:
         for name, edges in self.edges.items():
@@ -136,6 +141,11 @@ class Plan:
                     self.schema.outliers,
                 )
         return found
+
+    @cached_property
+    def averaged(self) -> frozenset[str]:
+        """Features that are asked by their mean; by cell only whether they are there at all."""
+        return frozenset(name for one in self.questions if one.power for name in one.features)
 
     def shape_of(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""

@@ -66,7 +66,8 @@ def make_plan(
     bins : int or mapping, default 8
         How numeric features are cut.
     numeric : {"bins", "gaussian"}
-        Whether numeric features are asked by bin or by mean and mean square.
+        Whether numeric features are asked by bin or by mean and mean square. Of numbers that may
+        be missing, some people are asked whether they are.
     approach : {1, 2, 3, "hybrid"}
         How means are asked: all features at once with Laplace noise; one coordinate of all; one
         feature a respondent with Laplace noise; or one coordinate with the hybrid mechanism.
@@ -106,9 +107,19 @@ def make_plan(
         # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
         class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
     questions = _cell_questions(bundles, shares, sizes, classes, oracle, each, theta)
-    parts = (len(by_cell), 2 if gaussian else 0)
+    presence = {f.name: 2 for f in gaussian if f.optional}
+    parts = (len(by_cell), 2 if gaussian else 0, 1 if presence else 0)
     scale = (1 - class_share) / max(sum(parts), 1)
     weighted = [(q, share * scale * parts[0]) for q, share in questions]
+    if presence:
+        # a missing number is sent as the middle of its bounds, so how many are missing is asked
+        joined = [[name] for name in presence]
+        if kind == "auto" and math.isfinite(each):
+            joined = _bundles(presence, classes, costly)
+        shares = _shares(joined, presence, classes, costly, kind, {})
+        cells |= {name: Cells.of(schema, name, {name: 1}) for name in presence}
+        questions = _cell_questions(joined, shares, presence, classes, oracle, each, theta)
+        weighted += [(q, share * scale) for q, share in questions]
     for power in (1, 2) if gaussian else ():
         weighted += [
             (Question(names, one, 1, power), share * scale)
