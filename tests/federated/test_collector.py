@@ -40,14 +40,13 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.signed import seconds_left
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import patience
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
-from discreet.federated.service.patience import PatientProtocol
 from discreet.federated.service.provider import aligned, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round, application
 from discreet.ledger import Ledger
+from discreet.serving import Patience, patient_protocol
 
 
 def unsigned(manifest):
@@ -291,11 +290,10 @@ LORIS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("patient", [True, False])
-def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_path, monkeypatch):
+def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_path):
     """The known-bad twin: the web server as it is lets headers and unread bodies dribble on."""
-    monkeypatch.setattr(patience, "GRACE", 0.2)
-    monkeypatch.setattr(PatientProtocol, "patience", 0.8)
-    how = {"http": PatientProtocol if patient else "h11", "timeout_keep_alive": 1}
+    protocol = patient_protocol("h11", Patience(0.8, grace=0.2)) if patient else "h11"
+    how = {"http": protocol, "timeout_keep_alive": 1}
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
     running = Round(PARTIES["collector"], manifest, tmp_path)
     with Served(running, **how) as url:
@@ -332,17 +330,15 @@ def test_the_command_serves_with_patience(tmp_path, monkeypatch):
         patch.chdir(tmp_path)
         found = CliRunner().invoke(collect, words)
     assert found.exit_code == 0, found.output
-    assert served == [PatientProtocol]
-    assert PatientProtocol.patience == 30
+    assert [protocol.patience.start for protocol in served] == [30]
 
 
 @pytest.mark.slow
-def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path, monkeypatch):
+def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path):
     """Many quick requests over one connection take longer than one may."""
-    monkeypatch.setattr(PatientProtocol, "patience", 0.5)
     running = Round(PARTIES["collector"], unsigned(horizontal_manifest()), tmp_path)
     with (
-        Served(running, http=PatientProtocol) as url,
+        Served(running, http=patient_protocol("h11", Patience(0.5))) as url,
         httpx.Client(base_url=url, trust_env=False) as http,
     ):
         for _ in range(6):

@@ -12,7 +12,6 @@ it is on the disk, so the process may be killed and started again at any point.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,14 +28,13 @@ from discreet.federated.messages import ROOM, Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.relay import Carrier
 from discreet.federated.service.routes import routes
+from discreet.serving import body_of
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Round", "application"]
+__all__ = ["Round", "application", "largest_body"]
 
-PATIENCE = 30.0
-"""Seconds in which a request must have arrived."""
 CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
 
 
@@ -120,10 +118,15 @@ class Round(Carrier[Manifest]):
         return "all messages are here; waiting for the receiver to take the result"
 
 
+def largest_body(running: Carrier[Any]) -> int:
+    """Bytes of the longest message, in its envelope."""
+    return ROOM + 4 * -(-running.largest // 3)
+
+
 def application(running: Carrier[Any]) -> FastAPI:
     """The server of one round, or of one alignment."""
     app = FastAPI(title="discreet collector", docs_url=None, redoc_url=None, openapi_url=None)
-    most = ROOM + 4 * -(-running.largest // 3)
+    most = largest_body(running)
 
     @app.exception_handler(ProtocolError)
     async def refused(request: Request, error: ProtocolError) -> JSONResponse:
@@ -135,20 +138,6 @@ def application(running: Carrier[Any]) -> FastAPI:
         sentence = f"there is no {request.method} {request.url.path} here"
         return JSONResponse({"reason": "unknown-path", "sentence": sentence}, error.status_code)
 
-    async def body_of(request: Request, limit: int) -> bytes:
-        async def read() -> bytes:
-            data = bytearray()
-            async for piece in request.stream():
-                data += piece
-                if len(data) > limit:
-                    raise ProtocolError("oversized", f"a body may have {limit} bytes here")
-            return bytes(data)
-
-        try:
-            return await asyncio.wait_for(read(), PATIENCE)
-        except TimeoutError:
-            raise ProtocolError("slow", f"nothing whole came within {PATIENCE:g} s") from None
-
     @app.get("/manifest")
     def manifest() -> Response:
         return Response(running.manifest.to_json(), media_type="application/json")
@@ -159,12 +148,12 @@ def application(running: Carrier[Any]) -> FastAPI:
 
     @app.post("/signatures/{name}")
     async def sign(name: str, request: Request) -> dict[str, Any]:
-        text = (await body_of(request, 256)).decode("ascii", "replace")
+        text = (await body_of(request, 256, ProtocolError)).decode("ascii", "replace")
         return await _done(running.sign, name, text)
 
     @app.post("/messages")
     async def post(request: Request) -> dict[str, Any]:
-        return await _done(running.post, await body_of(request, most))
+        return await _done(running.post, await body_of(request, most, ProtocolError))
 
     @app.get("/messages/{recipient}")
     def messages(recipient: str, sender: str = "", kind: str = "") -> Response:

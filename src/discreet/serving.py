@@ -1,0 +1,211 @@
+"""What all servers share: bodies of limited size, deadlines by progress, patient connections.
+
+A request may keep a server waiting for a moment, and as long as it makes progress: its headers
+must be there within ``start`` seconds, and a body of which n bytes have come within ``start + n /
+rate``. So 37 MB over a slow line get through, and nobody holds a connection by dribbling bytes.
+
+The web server itself limits neither the time for headers nor that for a body which nobody reads:
+:func:`patient_protocol` does. :func:`body_of` reads a body for an application and says what is
+wrong with it in the application's own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+__all__ = ["Patience", "body_of", "patient_protocol"]
+
+Stage = Literal["headers", "body", "whole"]
+Reason = Literal["oversized", "slow"]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a request may take to arrive.
+
+    Parameters
+    ----------
+    start : float, default 30
+        Seconds for the headers; and for a body before it must make progress.
+    rate : float, default 16384
+        Bytes per second that a body must reach after that: 128 kbit/s.
+    largest : int, default 2^26
+        Bytes of a body that count as progress; whoever sends more gains no more time.
+    grace : float, default 5
+        Seconds beyond the deadline of a body, in which an application that reads it can say so
+        itself; then the connection is closed.
+
+    Examples
+    --------
+    >>> Patience().seconds(37_000_000) > 37_000_000 / 1_000_000  # at 8 Mbit/s
+    True
+    >>> round(Patience().seconds(100))  # a dribble
+    30
+    """
+
+    start: float = 30.0
+    rate: float = 16_384.0
+    largest: int = 1 << 26
+    grace: float = 5.0
+
+    def seconds(self, received: int) -> float:
+        """How long a body may have taken of which so many bytes are here."""
+        return self.start + min(received, self.largest) / self.rate
+
+
+class Streamed(Protocol):
+    """A request whose body comes in pieces, such as Starlette's."""
+
+    def stream(self) -> AsyncIterator[bytes]:
+        """The pieces."""
+
+
+async def body_of(
+    request: Streamed,
+    limit: int,
+    refuse: Callable[[Reason, str], Exception],
+    patience: Patience | None = None,
+) -> bytes:
+    """The body of a request, whole.
+
+    Parameters
+    ----------
+    request : Streamed
+    limit : int
+        Most bytes.
+    refuse : callable
+        Makes the error to raise of a reason, ``"oversized"`` or ``"slow"``, and a sentence.
+    patience : Patience, optional
+    """
+    patience = patience or Patience()
+    loop, data = asyncio.get_running_loop(), bytearray()
+    began, pieces = loop.time(), aiter(request.stream())
+    while True:
+        left = began + patience.seconds(len(data)) - loop.time()
+        try:
+            data += await asyncio.wait_for(anext(pieces), left)
+        except StopAsyncIteration:
+            return bytes(data)
+        except TimeoutError:
+            took = loop.time() - began
+            raise refuse(
+                "slow", f"of the body {len(data)} bytes came within {took:.0f} s; send it faster"
+            ) from None
+        if len(data) > limit:
+            raise refuse("oversized", f"a body may have {limit} bytes here")
+
+
+class _Patient(asyncio.Protocol):
+    """Closes a connection whose request does not arrive in time; mixed into uvicorn's protocols."""
+
+    patience: ClassVar[Patience]
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._stage: Stage = "whole"
+        self._since = 0.0
+        self._received = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def stage(self) -> Stage:
+        """What is being waited for; "whole" while a request is answered."""
+        raise NotImplementedError
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._follow()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; go on waiting unless the request is whole."""
+        super().data_received(data)
+        self._received += len(data)
+        self._follow()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self._stop()
+
+    def _follow(self) -> None:
+        """A stage has its time from its first moment on; between requests keep-alive counts."""
+        stage = self.stage()
+        if stage == self._stage:
+            return
+        self._stop()
+        self._stage, self._since, self._received = stage, self.loop.time(), 0
+        if stage != "whole":
+            self._look()
+
+    def _look(self) -> None:
+        """Close what is late; otherwise look again when it would be."""
+        limit = self.patience.start
+        if self._stage == "body":
+            limit = self.patience.seconds(self._received) + self.patience.grace
+        left = self._since + limit - self.loop.time()
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._look)
+        else:
+            self.transport.close()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def patient_protocol(
+    library: Literal["h11", "httptools"] = "h11", patience: Patience | None = None
+) -> type[asyncio.Protocol]:
+    """HTTP/1.1 for ``uvicorn.Config(http=...)`` that closes connections which keep it waiting.
+
+    Parameters
+    ----------
+    library : {"h11", "httptools"}
+        What reads the bytes; httptools is faster and compiled.
+    patience : Patience, optional
+    """
+    base = _on_h11() if library == "h11" else _on_httptools()
+    return type("PatientProtocol", (base,), {"patience": patience or Patience()})
+
+
+def _on_h11() -> type[_Patient]:
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    stages: dict[Any, Stage] = {h11.IDLE: "headers", h11.SEND_BODY: "body"}
+
+    class OnH11(_Patient, H11Protocol):
+        def stage(self) -> Stage:
+            return stages.get(self.conn.their_state, "whole")
+
+    return OnH11
+
+
+def _on_httptools() -> type[_Patient]:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    class OnHttptools(_Patient, HttpToolsProtocol):
+        _now: Stage = "headers"
+
+        def stage(self) -> Stage:
+            return self._now
+
+        def on_message_begin(self) -> None:
+            self._now = "headers"
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._now = "body"
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._now = "whole"
+            super().on_message_complete()
+
+    return OnHttptools
