@@ -18,6 +18,7 @@ from discreet import (
     LocalNB,
     MixedNB,
     Numeric,
+    PrivacyError,
     Schema,
     SurveyNB,
 )
@@ -120,3 +121,14 @@ def test_numpy_scalars_are_numbers(kind):
         assert promise.to_body()["epsilon"] == pytest.approx(promise.epsilon) or isinstance(
             nb, MixedNB
         )
+
+
+@pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
+def test_the_smallest_epsilon_gives_noise_or_a_sentence(method):
+    nb = CentralNB(1e-9, method=method, schema=SCHEMA)
+    if method in ("moments", "global"):  # sums of squares on a grid of 65536 steps
+        with pytest.raises(PrivacyError, match="epsilon is too small here"):
+            nb.fit(X, Y)
+    else:
+        assert nb.fit(X, Y).guarantee_.epsilon == 1e-9
+    assert CentralNB(1e-4, method=method, schema=SCHEMA).fit(X, Y).guarantee_.private

@@ -19,6 +19,7 @@ from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.privacy import Charge, Guarantee
 from discreet.randomness import Random
+from discreet.randomness.samplers import WIDEST
 from discreet.schema import Numeric, Schema
 
 __all__ = ["Budget", "Noise", "rho_of", "shares", "weights_of"]
@@ -63,6 +64,13 @@ class Noise:
     parameter: Fraction
     gaussian: bool = False
     grain: int = 1
+
+    def __post_init__(self) -> None:
+        if self.parameter > WIDEST:
+            raise PrivacyError(
+                "epsilon is too small here: the noise would be wider than can be drawn exactly; "
+                "give a larger epsilon, or use method='histogram'"
+            )
 
     @property
     def variance(self) -> float:

@@ -148,7 +148,9 @@ def _unpack(path: Path, stated: object) -> bytes:
     try:
         text = gzip.decompress(path.read_bytes())
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file, only its description") from None
+        raise FormatError(
+            f"{path}: this file is missing, only its description is there; fetch it again"
+        ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"{path}: cannot be unpacked: {error}; fetch it again") from None
     actual = hashlib.sha256(text).hexdigest()

@@ -116,12 +116,12 @@ def mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
     seed : int, default 0
         The same seed gives the same people.
     missing : float, default 0
-        Share of employment and of credit score that is lost, at random; the people are those of
+        Share of employment and of credit score that is missing at random; the people are those of
         ``missing=0``.
     """
     if n < 1:
-        raise SchemaError(f"n: {n} people is no population; ask for at least 1")
+        raise SchemaError(f"n={n!r}; write a number of people of at least 1")
     if not 0.0 <= missing < 1.0:
-        raise SchemaError(f"missing: {missing} is no share; write a number from 0 to below 1")
+        raise SchemaError(f"missing={missing!r}; write a share from 0 to below 1")
     source = f"generated: n={n}, seed={seed}, missing={missing:g}"
     return Dataset("mortgage", "Mortgage payments", MORTGAGE_SCHEMA, draw(n, seed, missing), source)

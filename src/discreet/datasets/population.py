@@ -64,7 +64,7 @@ MORTGAGE_BAYES_ACCURACY_ERROR = 0.00002
 OPTIONAL = tuple(feature.name for feature in MORTGAGE_SCHEMA.features if feature.optional)
 REGION_SHARES = np.array([0.14, 0.12, 0.20, 0.16, 0.13, 0.25])
 
-# One row of effects a table, in the order of the schema's values.
+# One row of effects per table, in the order of the schema's values.
 INCOME_OF_EMPLOYMENT = np.array([0.55, 0.45, -0.35, -1.30, -1.40])
 INCOME_OF_REGION = np.array([-0.15, -0.10, 0.05, 0.00, 0.10, 0.30])
 SCORE_OF_EMPLOYMENT = np.array([20.0, 0.0, 15.0, -30.0, -70.0])

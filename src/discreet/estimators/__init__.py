@@ -1,4 +1,4 @@
-"""scikit-learn estimators, one a trust model; all of them predict in the same way."""
+"""scikit-learn estimators, one per trust model; all of them predict in the same way."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class CentralNB(PrivateEstimator):
         Shares of the budget. Left out, all features are equal for ``"histogram"``, and numeric ones
         count double for the others, as published.
     bins : "auto", int or mapping of feature name to int or cut points
-        How ``"histogram"`` cuts numeric features: by the private number of records, or as said.
+        How ``"histogram"`` cuts numeric features: by the private number of records, or as given.
     likelihood : {"gaussian", "truncated"}
         Density of numeric features for the methods that fit one.
     selection : bool, default True
@@ -212,7 +212,7 @@ class CentralNB(PrivateEstimator):
         table: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TableSource:
-        """Open rows that lie elsewhere and look whether the columns are there; nothing is counted.
+        """Open a table that is not in memory and check its columns; nothing is counted yet.
 
         Parameters
         ----------
@@ -232,12 +232,12 @@ class CentralNB(PrivateEstimator):
         if schema is None:
             raise SchemaError(
                 "a table that is not in memory needs a schema; write CentralNB(schema=...), "
-                "or take one from the data with Schema.infer and mind its warning"
+                "or take one from the data with Schema.infer, which voids the promise"
             )
         return TableSource(source, schema, table=table, progress=progress)
 
     def fit_source(self, source: Any, **options: Any) -> Self:
-        """Learn from rows that lie elsewhere; they are counted there.
+        """Learn from a table that is not in memory; its engine does the counting.
 
         Parameters
         ----------
