@@ -164,10 +164,9 @@ class Moments:
     @property
     def mean(self) -> Array:
         """Class means; the origin where a class has no values."""
-        counts = np.maximum(self.counts, 1e-300)
-        return np.asarray(
-            self.origin + self.step * np.where(self.counts > 0, self.totals / counts, 0.0)
-        )
+        some = self.counts > 0
+        counts = np.where(some, self.counts, 1.0)
+        return np.asarray(self.origin + self.step * np.where(some, self.totals / counts, 0.0))
 
     @property
     def variance(self) -> Array:

@@ -255,8 +255,8 @@ class FrequencyOracle(abc.ABC):
         --------
         >>> from discreet.mechanisms.frequency import OUE
         >>> oracle = OUE(epsilon=1.0, size=4)
-        >>> oracle.sum_variances([0, 0, 1, 1], [0.25] * 4).round(3).tolist()
-        [7.866, 7.866]
+        >>> oracle.sum_variances([0, 0, 1, 1], [0.25] * 4).round(2).tolist()
+        [7.87, 7.87]
         """
         label = np.asarray(groups, np.int64)
         many = np.bincount(label)
