@@ -23,7 +23,7 @@ from discreet.privacy import Guarantee
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
-__all__ = ["Estimate", "counts_of", "statistics_of"]
+__all__ = ["Estimate", "counts_of", "margin_of", "statistics_of"]
 
 LEAST_SHARE = 1e-4
 """Of a class, where something is divided by its share."""
@@ -55,9 +55,9 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
             continue
         if isinstance(question.mechanism, FrequencyOracle):
             joint = question.mechanism.estimate(sums, int(m)) / m
-            shares.append(_margin(plan, question, joint, 0, int(m)))
+            shares.append(margin_of(plan, question, joint, 0, int(m)))
             for axis, name in enumerate(question.features, start=1):
-                cells[name].append(_margin(plan, question, joint, axis, int(m)))
+                cells[name].append(margin_of(plan, question, joint, axis, int(m)))
         else:
             found = question.mechanism.estimate(sums, int(m)).reshape(len(question.features), -1)
             for j, name in enumerate(question.features):
@@ -100,17 +100,17 @@ class Estimate:
     even : float
         Variance as an estimate of everyone's, when all shares are alike: a fact that is public
         before anyone is asked.
-    people : int
+    people : float
         How many the group has.
     """
 
     shares: Floats
     noise: Floats
     even: float
-    people: int
+    people: float
 
 
-def _margin(plan: Plan, question: Question, joint: Floats, axis: int, m: int) -> Estimate:
+def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float) -> Estimate:
     """The classes (axis 0), or the classes by one feature, of the estimated cells of a question."""
     oracle, shape = question.mechanism, plan.shape_of(question)
     assert isinstance(oracle, FrequencyOracle)

@@ -14,7 +14,7 @@ from discreet.cli.output import example
 __all__ = ["local"]
 
 STEPS = {
-    "size": ("local.size", "How many respondents are enough, or how precise so many are."),
+    "size": ("local.size", "How many respondents a precision takes, or how precise so many are."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
     "report": ("local.reports", "One person's device: turn a record into a randomized report."),
     "perturb": ("local.reports", "Simulate many devices on a table of raw data."),
