@@ -139,6 +139,8 @@ def test_documents_that_people_agree_on_say_so_before_anyone_answers() -> None:
         return [make_plan(public, 1.0, 100).guarantee, questionnaire.guarantee, manifest.guarantee]
 
     assert all(one.private for one in promises(schema(False)))
+    assert INFERRED in Questionnaire.of(schema(True), 0.5).sentence
+    assert INFERRED not in Questionnaire.of(schema(False), 0.5).sentence
     for one in promises(schema(True)):
         assert one.void == (INFERRED,)
         assert "known without the data" not in str(one)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related
-from discreet.privacy import Charge, Guarantee, odds_factor, rounded_up
+from discreet.privacy import INFERRED, Charge, Guarantee, odds_factor, rounded_up
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
@@ -73,7 +73,14 @@ def _reasons(questionnaire: Questionnaire) -> list[str]:
 
 
 def relied_on(questionnaire: Questionnaire) -> str:
-    """One sentence for a respondent."""
+    """What a respondent may rely on, in words; where the promise is void, why."""
+    sentence = _about_the_sheet(questionnaire)
+    if questionnaire.schema.inferred:
+        return f"{sentence} Not covered: {INFERRED}."
+    return sentence
+
+
+def _about_the_sheet(questionnaire: Questionnaire) -> str:
     reasons = _reasons(questionnaire)
     total = sum(questionnaire.epsilons)
     if not reasons:
