@@ -223,9 +223,9 @@ class Order:
     levels: Integers
     counts: Integers
 
-    def values(self, index: int) -> Floats:
-        """All values of one class, sorted."""
-        return np.repeat(self.grid.value(self.levels), self.counts[index])
+    def indices(self, index: int) -> Integers:
+        """The grid indices of all values of one class, sorted."""
+        return np.repeat(self.levels, self.counts[index])
 
     def __add__(self, other: Order) -> Order:
         levels = np.union1d(self.levels, other.levels)

@@ -16,6 +16,7 @@ from discreet.central.budget import Budget, Noise, rho_of, shares
 from discreet.central.resolution import bins_for, cut_points, cuttings, towards_zero
 from discreet.central.screening import affordable, merged, quality
 from discreet.central.selection import choose
+from discreet.central.source import Columns
 from discreet.datasets import long_tailed
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError
@@ -77,6 +78,20 @@ def test_fast_binning_equals_searching(bounds, integer):
     counter.add({"x": x}, codes)
     exact = count_arrays(schema, {"x": x}, codes, bins={"x": points}, moments=None)
     np.testing.assert_array_equal(counter.tables()["x"].counts, exact.tables["x"].counts)
+
+
+@pytest.mark.parametrize("bins", [32_766, 32_767, 32_768, 50_000])
+def test_more_bins_than_small_integers_are_counted_in_their_own_class(bins):
+    schema = Schema([Numeric("x", 0, 99_999, integer=True)], "c", [0, 1])
+    x = np.random.default_rng(0).integers(0, 100_000, 3000)
+    y = (x > 50_000).astype(np.int32)
+    cells = Cells.of(schema, "x", bins)
+    np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
+    counted = Columns(schema, {"x": x}, y).count(bins=bins).tables["x"].counts
+    np.testing.assert_array_equal(
+        counted, count_arrays(schema, {"x": x}, y, bins=bins).tables["x"].counts
+    )
+    assert counted[1, : bins // 2 - 1].sum() == 0
 
 
 def test_shares_add_up_exactly_and_a_budget_is_never_exceeded():

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def variance(x: Data) -> float:
 
 
 def trimmed(m: int) -> Statistic:
-    return lambda x: trimmed_mean(x, m, LOW, HIGH)
+    return lambda x: float(trimmed_mean(x, m, LOW, HIGH))
 
 
 def ours(name: str, neighbours: str) -> Sensitivity:
@@ -402,6 +403,12 @@ def test_bounds_far_from_zero_cost_no_precision() -> None:
     assert trimmed_mean(x + 1e6, 3, 1e6, 1e6 + 1) - 1e6 == pytest.approx(
         trimmed_mean(x, 3, 0, 1), abs=1e-9
     )
+
+
+def test_the_trimmed_mean_of_whole_numbers_is_exact() -> None:
+    x = np.arange(1, 1_000_001)
+    assert trimmed_mean(x, 2, 0, 1 << 20) == Fraction(1_000_001, 2)
+    assert trimmed_mean(np.array([0, 0, 1]), 0, 0, 9) == Fraction(1, 3)
 
 
 def test_order_does_not_matter_and_the_input_is_left_alone() -> None:

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema
 from discreet.cli import main
+from discreet.errors import PrivacyError
 from discreet.ledger import Ledger
+from discreet.mechanisms.additive import AdditiveNoise
 from discreet.randomness import CryptoRandom
 
 SCHEMA = Schema(
@@ -160,3 +162,25 @@ def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
     for file in folder.iterdir():
         assert b"hunter2" not in file.read_bytes()
     assert "db.example/people" in (folder / "budget.json").read_text()
+
+
+def test_what_cannot_be_calibrated_is_refused_before_anything_is_paid(folder, monkeypatch):
+    """A scale that does not exist depends on no data: it is looked for before the ledger."""
+
+    def impossible(self, epsilon, delta=0.0):
+        raise PrivacyError("there is no such scale")
+
+    ledger = ["--budget-file", str(folder / "ledger.json"), "--budget-total", "5"]
+    for method in ("smooth", "trimmed"):
+        with monkeypatch.context() as patch:
+            patch.setattr(AdditiveNoise, "calibrate", impossible)
+            result = run(folder, "--method", method, *ledger)
+        assert result.exit_code != 0
+        assert "there is no such scale" in result.output
+        assert not (folder / "ledger.json").exists()
+
+
+def test_a_very_large_epsilon_with_delta_has_a_scale(folder):
+    """Exp(300) is beyond what differences of probabilities can be computed with."""
+    result = run(folder, "--method", "smooth", "--delta", "1e-6", epsilon="900")
+    assert result.exit_code == 0, result.output

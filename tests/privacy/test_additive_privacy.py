@@ -270,6 +270,30 @@ def test_calibration_never_promises_more_than_asked(
     assert other >= alpha  # a smaller beta never needs more noise per S
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 300.0, 500.0])
+def test_very_small_and_very_large_promises_have_a_scale(
+    law: AdditiveNoise, epsilon: float
+) -> None:
+    """Nothing overflows where exp(epsilon) is far from one."""
+    for delta in (0.0,) if law.promise == "pure" else (1e-300, 1e-6, 0.5):
+        alpha, beta = law.calibrate(epsilon, delta)
+        assert 0 < alpha < math.inf
+        assert epsilon * (1 - 1e-3) <= law.epsilon(alpha, beta, delta) <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 300.0])
+def test_a_large_gaussian_promise_is_that_of_its_densities(epsilon: float) -> None:
+    """P(log-ratio > epsilon) - exp(epsilon) Q(the same) is at most delta, on many quantiles."""
+    alpha, beta = Gaussian().calibrate(epsilon, 1e-2)
+    z = stats.norm.ppf((np.arange(1_000_000) + 0.5) / 1_000_000)
+    for grown, moved in ((1.0, alpha), (math.exp(-beta), alpha * math.exp(-beta))):
+        # Z against the neighbour's moved + grown Z
+        ratio = math.log(grown) - z**2 / 2 + ((z - moved) / grown) ** 2 / 2
+        lost = np.clip(1 - np.exp(np.minimum(epsilon - ratio, 0.0)), 0.0, None)
+        assert lost.mean() <= 1e-2 * 1.001
+
+
 def test_concentrated_promises_convert_like_every_other() -> None:
     law = LaplaceLogNormal(0.5)
     alpha, beta = law.calibrate(0.7)

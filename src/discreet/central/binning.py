@@ -38,9 +38,10 @@ class Binner:
         right = self.lower + span * (np.arange(FINE + 1) + 2) / FINE
         low = np.searchsorted(self.inner, left, side="right")
         high = np.searchsorted(self.inner, right, side="right")
-        self.cell = np.where(low == high, low, -1).astype(np.int16)
+        small = np.int16 if cells.size <= np.iinfo(np.int16).max else np.int32
+        self.cell: NDArray[Any] = np.where(low == high, low, -1).astype(small)
 
-    def __call__(self, column: NDArray[Any]) -> NDArray[np.int16]:
+    def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
         """Cell of each number; NaN is missing."""
         x, absent = column, None
         inside = column.dtype == np.float64 and not self.feature.integer
@@ -52,7 +53,7 @@ class Binner:
             x = np.where(absent, self.lower, x)
         place = x - self.lower
         place *= self.scale
-        cell = self.cell[place.astype(np.int32)]
+        cell: NDArray[Any] = self.cell[place.astype(np.int32)]
         near = np.flatnonzero(cell < 0)
         if near.size:
             cell[near] = np.searchsorted(self.inner, x[near], side="right")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -135,13 +135,19 @@ class Budget:
         return _below(cost / self.whole * Fraction(self.delta))
 
     @property
+    def spent(self) -> Fraction:
+        """What has been spent."""
+        return sum((cost for _, cost in self.charges), Fraction(0))
+
+    @property
     def left(self) -> Fraction:
         """What has not been spent."""
-        return self.whole - sum((cost for _, cost in self.charges), Fraction(0))
+        return self.whole - self.spent
 
     def loosened(self, delta: float) -> Budget:
         """What is left of a pure budget, now under a delta: the epsilons of both parts add up."""
-        return Budget(_below(self.left), delta, earlier=self)
+        so_far = replace(self, charges=list(self.charges))
+        return Budget(_below(self.left), delta, earlier=so_far)
 
     def spend(self, name: str, cost: Fraction) -> Fraction:
         """Take a part, or refuse when it is more than what is left."""
@@ -177,21 +183,40 @@ class Budget:
             return cost
         return Fraction(math.sqrt(8 * float(cost)) * (1 - 1e-12))
 
-    def guarantee(self, assumptions: Sequence[str]) -> Guarantee:
-        """The promise as it was spent: every charge by name, never more than the whole."""
-        epsilon, rho, stated = self.epsilon, self.whole, []
-        if self.earlier is not None:
-            epsilon = self.earlier.epsilon
-            spent = self.earlier.whole - self.earlier.left
-            rho += spent**2 / 2  # epsilon is epsilon^2/2-zCDP: Bun, Steinke 2016, proposition 1.4
-            stated = [self.earlier._stated(*charge) for charge in self.earlier.charges]
+    def guarantee(self, assumptions: Sequence[str], instead: Budget | None = None) -> Guarantee:
+        """The promise as it was spent: every charge by name, never more than the whole.
+
+        Parameters
+        ----------
+        assumptions : sequence of str
+            What the promise rests on.
+        instead : Budget, optional
+            What would have been spent if a released number had been another one. The promise is
+            about the mechanism and not about what came out of it: it is the weaker of the two.
+        """
+        ways = [self] if instead is None else [self, instead]
+        stated = [] if self.earlier is None else self.earlier._stated_charges()
+        concentrated = any(way.concentrated for way in ways)
         return Guarantee(
-            epsilon,
-            self.delta,
+            max(way.epsilon if way.earlier is None else way.earlier.epsilon for way in ways),
+            max(way.delta for way in ways),
             assumptions=tuple(assumptions),
-            rho=_below(rho) if self.concentrated else None,
-            charges=(*stated, *(self._stated(name, cost) for name, cost in self.charges)),
+            rho=_above(max(way.rho for way in ways)) if concentrated else None,
+            charges=(*stated, *self._stated_charges()),
         )
+
+    @property
+    def rho(self) -> Fraction:
+        """The rho for which the whole is rho-zCDP.
+
+        What is epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 1.4), and the rhos
+        of what comes one after the other add up (lemma 2.3).
+        """
+        whole = self.whole if self.concentrated else self.whole**2 / 2
+        return whole + (0 if self.earlier is None else self.earlier.spent**2 / 2)
+
+    def _stated_charges(self) -> list[Charge]:
+        return [self._stated(name, cost) for name, cost in self.charges]
 
     def _stated(self, name: str, cost: Fraction) -> Charge:
         # a share of rho is stated as the same share of epsilon
@@ -202,6 +227,12 @@ def _below(fraction: Fraction) -> float:
     """The nearest float that is not larger."""
     near = float(fraction)
     return near if Fraction(near) <= fraction else math.nextafter(near, 0.0)
+
+
+def _above(fraction: Fraction) -> float:
+    """The nearest float that is not smaller."""
+    near = float(fraction)
+    return near if Fraction(near) >= fraction else math.nextafter(near, math.inf)
 
 
 def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) -> dict[str, Any]:

@@ -58,9 +58,12 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     people = max(float(counts.sum()), 0.0) / (unit * value)
     doubt = math.sqrt(classes * first.variance) / unit
 
-    found = _few(source, budget, settings, people, doubt, delta, random)
-    if found is None and delta:
-        budget = budget.loosened(delta)
+    loose = budget.loosened(delta) if delta else None
+    found = _few(source, (budget, loose or budget), settings, people, doubt, random)
+    # which way is taken depends on the noisy class counts: the promise is about both
+    instead = loose if _may_choose(source.schema, settings) else None
+    if found is None and loose is not None:
+        budget, instead = loose, instead and Budget(budget.epsilon)
     selecting = settings.selection and unit == 1 and people * _strength(budget) >= ENOUGH
     reserved = budget.whole * FOR_SELECTION if selecting else Fraction(0)
     if found is not None:
@@ -93,7 +96,7 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
         candidates = ratios.candidates()
         quality = right(source, ratios, candidates, people, float(epsilon), random)
         released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
-    return replace(released, guarantee=budget.guarantee(settings.assumptions))
+    return replace(released, guarantee=budget.guarantee(settings.assumptions, instead))
 
 
 def _strength(budget: Budget) -> Fraction:
@@ -102,19 +105,26 @@ def _strength(budget: Budget) -> Fraction:
     return wanted if not budget.concentrated else Fraction(math.sqrt(8 * float(wanted)))
 
 
+def _may_choose(schema: Schema, settings: Settings) -> bool:
+    """Whether it is left to the class counts how many features are used."""
+    return settings.selection and settings.allocation is None and len(schema.features) > 1
+
+
 def _few(
     source: Source,
-    budget: Budget,
+    budgets: tuple[Budget, Budget],
     settings: Settings,
     people: float,
     doubt: float,
-    delta: float,
     random: Random,
 ) -> dict[str, Table] | None:
-    """Exact tables of the few features that so few people can afford, or None for all."""
-    if not settings.selection or settings.allocation is not None:
+    """Exact tables of the few features that so few people can afford, or None for all.
+
+    ``budgets`` are what pays for a few features, and what would pay for all.
+    """
+    if not _may_choose(source.schema, settings):
         return None
-    features, everything = len(source.schema.features), budget.loosened(delta) if delta else budget
+    (budget, everything), features = budgets, len(source.schema.features)
     cost, rest = budget.whole * FOR_FEATURES, budget.left
     if source.unit == 1 and people * _strength(budget) >= ENOUGH:
         rest -= budget.whole * FOR_SELECTION

@@ -1,17 +1,31 @@
-"""Noisy count, centred sum and centred sum of squares of each class; the rest is arithmetic.
+"""Noisy counts, sums and sums of squares of each class; mean and variance are arithmetic on them.
 
 On the public grid a value is k = 0 … L. With m = 2k - L, in [-L, L], one record moves the sum of m
-by at most L and the sum of 2 m^2 - L^2, in [-L^2, L^2], by at most L^2: whole numbers, however far
-the bounds are from zero. Half the centred square's range is what centring saves.
+by at most L, and the sum of its squares by at most L^2: whole numbers, however far the bounds are
+from zero. Three ways to release them:
+
+================ ==================================================================================
+moments          the sum of 2 m^2 - L^2, in [-L^2, L^2], instead of m^2: centring halves the noise
+global           the sum of m^2, divided by the released count: the paper's baseline (Vaidya,
+                 Shafiq, Basu, Hong 2013), made sound
+global-published the baseline as printed: noise of scale R/((n+1) epsilon') on the mean and
+                 R/(sqrt(n+1) epsilon') on the deviation, with the exact class size n in the scale.
+                 The scale is itself private, so the promise does not hold; it is here to be
+                 compared with, and its Guarantee promises nothing
+================ ==================================================================================
 """
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from discreet.arrays import Integers
 from discreet.central.budget import Budget
-from discreet.central.parametric import Parts, begin, finish, present
+from discreet.central.parametric import Parts, about_the_middle, begin, described, finish, present
 from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
@@ -19,7 +33,7 @@ from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics
 
-__all__ = ["centred_sums", "moments"]
+__all__ = ["centred_sums", "moments", "published", "sound"]
 
 
 def centred_sums(one: Moments, levels: int) -> tuple[Integers, Integers]:
@@ -30,38 +44,73 @@ def centred_sums(one: Moments, levels: int) -> tuple[Integers, Integers]:
     return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
 
 
-def moments(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
-    """Release sums."""
+def _run(
+    source: Source, budget: Budget, settings: Settings, random: Random, *, centred: bool
+) -> Statistics:
     parts = begin(source, budget, settings, random)
     released = {
-        feature.name: _released(parts, feature, budget, random) for feature in parts.numeric
+        feature.name: _released(parts, feature, budget, random, centred)
+        for feature in parts.numeric
     }
-    return finish(parts, released, budget, settings, random)
+    return finish(parts, released, budget, settings)
 
 
-def _released(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
-    name, grid, cost = feature.name, Grid.of(feature), parts.costs[feature.name]
-    levels = grid.levels
+moments = partial(_run, centred=True)
+sound = partial(_run, centred=False)
+
+
+def _released(
+    parts: Parts, feature: Numeric, budget: Budget, random: Random, centred: bool
+) -> Moments:
+    name, cost, levels = feature.name, parts.costs[feature.name], Grid.of(feature).levels
     number = budget.noise(f"presence of {name}", cost / 3) if feature.optional else None
     share = cost / 3 if feature.optional else cost / 2
     counts, missing = present(parts, feature, number, random)
     of_sum = budget.noise(f"sum of {name}", share, levels)
     of_square = budget.noise(f"squares of {name}", share, levels**2)
-    first, second = centred_sums(parts.exact.moments[name], levels)
-    first = of_sum.add(first, random)
-    second = of_square.add(second, random)
-    # back to sums of k and k^2, with the noisy count in the place of n
-    totals = (first + counts * levels) / 2
-    squares = (second + 8 * levels * totals - counts * levels**2) / 8
+    one = parts.exact.moments[name]
+    first, second = centred_sums(one, levels)
+    if not centred:
+        second = (second + one.counts.astype(np.int64) * levels**2) // 2  # the sum of m^2
+    first, second = of_sum.add(first, random), of_square.add(second, random)
     of_count = (number or parts.noise).variance
-    of_totals = (of_sum.variance + levels**2 * of_count) / 4
-    of_squares = (of_square.variance + 16 * levels**2 * of_sum.variance) / 64 + (
-        9 * levels**4 * of_count / 64
-    )
-    spread = np.repeat([[of_count], [of_totals], [of_squares]], len(counts), axis=1)
-    origin = np.full(len(counts), grid.lower)
-    # the mean of m^2 is (second / n + L^2) / 2, and a value is step / 2 times m
-    noise = np.sqrt(of_square.variance) / (2 * np.maximum(counts, 1.0)) * (grid.step / 2) ** 2
-    return Moments(
-        feature, counts, totals, squares, missing, origin, grid.step, spread + 1e-6, noise
-    )
+    if centred:  # the noisy count stands for the exact one
+        squares = (second + counts * levels**2) / 8
+        of_squares = (of_square.variance + levels**4 * of_count) / 64
+    else:
+        squares, of_squares = second / 4, of_square.variance / 16
+    # about the middle, a value is m / 2 steps
+    variances = [[of_count], [of_sum.variance / 4], [of_squares]]
+    spread = np.repeat(variances, len(counts), axis=1) + 1e-6
+    return about_the_middle(feature, (counts, first / 2, squares), missing, spread)
+
+
+def published(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+    """Scale the noise by the exact class sizes, as printed. This promises nothing."""
+    parts = begin(source, budget, settings, random)
+    released = {
+        feature.name: _published(parts, feature, budget, random) for feature in parts.numeric
+    }
+    return finish(parts, released, budget, settings)
+
+
+def _published(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
+    from discreet.mechanisms.additive import Laplace
+
+    name, grid = feature.name, Grid.of(feature)
+    share = parts.costs[name] / 2
+    if budget.concentrated:
+        share = Fraction(math.sqrt(2 * float(share)))
+    one, span = parts.exact.moments[name], (feature.upper - feature.lower) / grid.step
+    present = np.maximum(one.counts, 1)
+    mean = np.where(one.counts > 0, one.totals / present, grid.levels / 2) - grid.levels / 2
+    deviation = np.sqrt(np.maximum(one.variance, 0.0)) / grid.step
+    law, scale, n = Laplace(), span / float(share), one.counts + 1.0
+    noisy_mean = [law.release(m, scale / size, random, 1) for m, size in zip(mean, n, strict=True)]
+    noisy_deviation = [
+        law.release(s, scale / math.sqrt(size), random, 1)
+        for s, size in zip(deviation, n, strict=True)
+    ]
+    variance = np.maximum(np.array(noisy_deviation), 0.0) ** 2
+    none = np.zeros(len(n))
+    return described(feature, parts.totals, none, np.array(noisy_mean), variance, none)

@@ -22,7 +22,17 @@ from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.statistics import Moments, Scoring, Statistics, Table
 
-__all__ = ["Parts", "begin", "counted", "described", "exact", "finish", "present"]
+__all__ = [
+    "Parts",
+    "about_the_middle",
+    "begin",
+    "costs_of",
+    "counted",
+    "described",
+    "exact",
+    "finish",
+    "present",
+]
 
 CLASSES = "class counts"
 
@@ -48,6 +58,12 @@ class Parts:
         return [feature for feature in self.schema.features if isinstance(feature, Numeric)]
 
 
+def costs_of(schema: Schema, settings: Settings, budget: Budget) -> dict[str, Fraction]:
+    """The share of every feature and, under the name of none, of the class counts."""
+    check_bounded(schema)
+    return shares({"": 1, **weights_of(schema, settings.allocation, 2, 1)}, budget.whole)
+
+
 def begin(
     source: Source, budget: Budget, settings: Settings, random: Random, *, order: bool = False
 ) -> Parts:
@@ -55,9 +71,7 @@ def begin(
     if source.unit != 1:
         raise PrivacyError("only method='histogram' takes sample_weight")
     schema = source.schema
-    check_bounded(schema)
-    # no feature has an empty name, so that "" can stand for the class counts
-    costs = shares({"": 1, **weights_of(schema, settings.allocation, 2, 1)}, budget.whole)
+    costs = costs_of(schema, settings, budget)
     exact = source.count(moments="grid", order=order)
     noise = budget.noise(CLASSES, costs[""])
     totals = noise.add(exact.totals, random)
@@ -95,45 +109,43 @@ def described(
     missing: Floats,
     mean: Floats,
     variance: Floats,
-    spread: Floats,
     noise: Floats,
 ) -> Moments:
-    """Moments that have this mean and this variance.
+    """Moments that have this mean and this variance, both in steps of the grid about its middle.
 
-    Parameters
-    ----------
-    feature : Numeric
-    counts, missing, mean, variance : arrays of shape (classes,)
-    spread : array of shape (3, classes)
-        Variances of counts, sums and squares.
-    noise : array of shape (classes,)
-        About how noisy each class's variance is, as far as that is public.
+    How much noise they carry depends on the data and is not said: infinity stands for it. ``noise``
+    is about how noisy each variance is, as far as that is public.
+    """
+    counts = np.maximum(counts, 1.0)
+    unsaid = np.full((3, len(counts)), np.inf)
+    sums = (counts, counts * mean, counts * (variance + mean * mean))
+    step = Grid.of(feature).step
+    return replace(about_the_middle(feature, sums, missing, unsaid), noise=step**2 * noise)
+
+
+def about_the_middle(
+    feature: Numeric, sums: tuple[Floats, Floats, Floats], missing: Floats, variances: Floats
+) -> Moments:
+    """Counts, sums and sums of squares in steps of the grid about its middle.
+
+    There the noise of a sum and that of a count do the least to each other, and no digits are lost
+    however far the bounds are from zero.
     """
     grid = Grid.of(feature)
-    counts = np.maximum(counts, 1.0)
-    shift = (mean - grid.lower) / grid.step
-    squares = counts * (variance / grid.step**2 + shift * shift)
-    origin = np.full(len(counts), grid.lower)
-    return Moments(
-        feature, counts, counts * shift, squares, missing, origin, grid.step, spread, noise
-    )
+    middle = np.full(len(missing), grid.lower + grid.step * grid.levels / 2)
+    return Moments(feature, *sums, missing, middle, grid.step, variances)
 
 
 def finish(
-    parts: Parts,
-    released: dict[str, Moments],
-    budget: Budget,
-    settings: Settings,
-    random: Random,
+    parts: Parts, moments: dict[str, Moments], budget: Budget, settings: Settings
 ) -> Statistics:
     """Put everything together."""
-    spread = np.full(len(parts.totals), max(parts.noise.variance, 1e-6))
     return Statistics(
         parts.schema,
         parts.totals,
-        spread,
+        np.full(len(parts.totals), max(parts.noise.variance, 1e-6)),
         parts.tables,
-        released,
+        moments,
         guarantee=budget.guarantee(settings.assumptions),
         scoring=Scoring("none", likelihood=settings.likelihood),
     )

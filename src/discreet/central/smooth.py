@@ -1,9 +1,18 @@
-"""Noise scaled to smooth sensitivity (Zafarani and Clifton), soundly: mean and variance.
+"""Noise scaled to smooth sensitivity, soundly: mean and variance of each class.
 
 For every class and numeric feature the noise is S(x) / alpha times a draw of a heavy-tailed law,
 S a beta-smooth bound on how far one record can move the statistic, adding and removing records
 included. S is private: neither it nor the variance of the noise is released. The class counts and
-the tables of categorical features get exact discrete noise.
+the tables of categorical features get exact discrete noise. Statistics are exact fractions of
+whole numbers on the public grid, so that no rounding is left beside the noise.
+
+======= ===========================================================================================
+smooth  mean and variance (Zafarani and Clifton)
+trimmed means of the values and of their squares about the midpoint without the m smallest and the
+        m largest (Bun and Steinke 2019). m comes from the noisy class count and from beta alone:
+        enough that the padding at the bounds is forgotten, exp(-beta m) n <= 1, and at most an
+        eighth at each end. The variance is E[x^2] - E[x]^2
+======= ===========================================================================================
 
 With delta = 0 the law is Cauchy's. With delta it is the normal one, as in the paper's figures, and
 epsilon and delta add up; a concentrated law shares rho instead.
@@ -13,28 +22,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Integers
 from discreet.central.budget import Budget
-from discreet.central.parametric import Parts, begin, described, finish, present
+from discreet.central.parametric import Parts, begin, costs_of, described, finish, present
 from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
-from discreet.schema import Numeric
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics
 
-__all__ = ["Spender", "smooth"]
+__all__ = ["Spender", "check", "smooth", "trim_for", "trimmed"]
 
 LARGEST = 500.0
 """The laws are not calibrated beyond this epsilon; what is left of a share is given away."""
+FINE = Fraction(1, 1024)
+"""Steps of the grid, and squares of them, to which what is released is rounded."""
 
-Pair = tuple[tuple[Fraction, float], tuple[Fraction, float]]
+
+@dataclass(frozen=True)
+class Spread:
+    """A statistic of whole numbers 0 … levels, and a smooth bound on how far a record moves it."""
+
+    value: Fraction
+    bound: float
 
 
 class Spender:
@@ -63,7 +81,12 @@ class Spender:
 
     def spend(self, name: str, cost: Fraction) -> tuple[float, float]:
         """Take a share and give (alpha, beta) for it."""
+        found = self.calibrated(cost)
         self.budget.spend(name, cost)
+        return found
+
+    def calibrated(self, cost: Fraction) -> tuple[float, float]:
+        """What (alpha, beta) a share of the budget allows."""
         if self.budget.concentrated:  # rho = epsilon^2 / 2
             return self.law.calibrate(min(math.sqrt(2 * float(cost)) * (1 - 1e-12), LARGEST))
         below = min(float(cost) * (1 - 1e-12), LARGEST)
@@ -71,74 +94,110 @@ class Spender:
         return self.law.calibrate(below, delta)
 
 
+Pair = Callable[[Integers, int, tuple[float, float], float], tuple[Spread, Spread]]
+"""From sorted grid indices, their levels, two betas and a noisy count to what is released."""
+
+
 def smooth(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release means and variances with noise scaled to their smooth sensitivity."""
+    return _run(source, Spender(settings.noise, budget), settings, random, _mean_and_variance)
+
+
+def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+    """Release trimmed means of values and squares."""
+    return _run(source, Spender(settings.noise, budget), settings, random, _trimmed_means)
+
+
+def _mean_and_variance(
+    k: Integers, levels: int, betas: tuple[float, float], count: float
+) -> tuple[Spread, Spread]:
     from discreet.central.smooth_sensitivity import smooth_mean, smooth_variance
 
+    n = len(k)
+    mean, variance = Fraction(levels, 2), Fraction(0)
+    if n:
+        square = int(k @ k) if levels**2 * n < 1 << 62 else sum(int(one) ** 2 for one in k)
+        mean = Fraction(int(k.sum()), n)
+        variance = Fraction(square, n) - mean**2
+    return (
+        Spread(mean, smooth_mean(k, 0, levels, betas[0])),
+        Spread(variance, smooth_variance(k, 0, levels, betas[1])),
+    )
+
+
+def trim_for(count: float, beta: float) -> int:
+    """How many values to leave out at each end, from what is already private.
+
+    >>> trim_for(1000.0, 1.0), trim_for(1000.0, 0.01), trim_for(-3.0, 1.0)
+    (7, 125, 0)
+    """
+    if count < 8:
+        return 0
+    return min(math.ceil(math.log(count) / beta), math.floor(count / 8))
+
+
+def _trimmed_means(
+    k: Integers, levels: int, betas: tuple[float, float], count: float
+) -> tuple[Spread, Spread]:
+    """Trimmed means of k, and of m^2 with m = 2k - L."""
+    from discreet.central.smooth_sensitivity import smooth_trimmed_mean, trimmed_mean
+
+    trims = [trim_for(count, beta) for beta in betas]
+    squares = np.sort((2 * k - levels) ** 2)
+    return (
+        Spread(
+            trimmed_mean(k, trims[0], 0, levels),
+            smooth_trimmed_mean(k, trims[0], 0, levels, betas[0]),
+        ),
+        Spread(
+            trimmed_mean(squares, trims[1], 0, levels**2),
+            smooth_trimmed_mean(squares, trims[1], 0, levels**2, betas[1]),
+        ),
+    )
+
+
+def check(schema: Schema, budget: Budget, settings: Settings) -> None:
+    """Find all scales that a training would need: whether there are any depends on no data."""
     spender = Spender(settings.noise, budget)
-
-    def pair(x: Floats, grid: Grid, of_mean: float, of_variance: float, count: float) -> Pair:
-        lower, upper = grid.lower, grid.lower + grid.step * grid.levels
-        middle, flat = Fraction(lower) / 2 + Fraction(upper) / 2, Fraction(0)
-        mean, variance = exact_moments(x, grid) if len(x) else (middle, flat)
-        return (
-            (mean, smooth_mean(x, lower, upper, of_mean)),
-            (variance, smooth_variance(x, lower, upper, of_variance)),
-        )
-
-    return run(source, spender, settings, random, pair)
+    for name, cost in costs_of(schema, settings, spender.budget).items():
+        if name and isinstance(schema[name], Numeric):
+            spender.calibrated(_share(schema, name, cost))
 
 
-def exact_moments(x: Floats, grid: Grid) -> tuple[Fraction, Fraction]:
-    """Mean and variance of values on the grid, without rounding."""
-    k = grid.index(x)
-    n, total = len(k), int(k.sum())
-    square = int(k @ k) if grid.levels**2 * n < 1 << 62 else sum(int(one) ** 2 for one in k)
-    step = Fraction(grid.step)
-    mean = Fraction(grid.lower) + step * Fraction(total, n)
-    return mean, step * step * (Fraction(square, n) - Fraction(total, n) ** 2)
+def _share(schema: Schema, name: str, cost: Fraction) -> Fraction:
+    """What each of a feature's releases costs: mean, variance and, if it is asked, presence."""
+    return cost / 3 if schema[name].optional and schema.missing == "category" else cost / 2
 
 
-def run(
-    source: Source,
-    spender: Spender,
-    settings: Settings,
-    random: Random,
-    pair: Callable[[Floats, Grid, float, float, float], Pair],
+def _run(
+    source: Source, spender: Spender, settings: Settings, random: Random, pair: Pair
 ) -> Statistics:
-    """Release two numbers a class and numeric feature, each with a smooth bound beside it."""
-    budget = spender.budget
-    parts = begin(source, budget, settings, random, order=True)
+    """Release two numbers for each class and numeric feature, each with a smooth bound."""
+    parts = begin(source, spender.budget, settings, random, order=True)
     released = {
         feature.name: _released(parts, feature, spender, random, pair) for feature in parts.numeric
     }
-    return finish(parts, released, budget, settings, random)
+    return finish(parts, released, spender.budget, settings)
 
 
 def _released(
-    parts: Parts,
-    feature: Numeric,
-    spender: Spender,
-    random: Random,
-    pair: Callable[[Floats, Grid, float, float, float], Pair],
+    parts: Parts, feature: Numeric, spender: Spender, random: Random, pair: Pair
 ) -> Moments:
-    name, grid, cost = feature.name, Grid.of(feature), parts.costs[feature.name]
+    name, cost, grid = feature.name, parts.costs[feature.name], Grid.of(feature)
+    share = _share(parts.schema, name, cost)
     category = feature.optional and parts.schema.missing == "category"
-    number = spender.budget.noise(f"presence of {name}", cost / 3) if category else None
-    share = cost / 3 if category else cost / 2
+    number = spender.budget.noise(f"presence of {name}", share) if category else None
     counts, missing = present(parts, feature, number, random)
     alpha_mean, beta_mean = spender.spend(f"mean of {name}", share)
     alpha_variance, beta_variance = spender.spend(f"variance of {name}", share)
-    order, law = parts.exact.orders[name], spender.law
-    mean, variance = np.zeros(len(counts)), np.zeros(len(counts))
+    betas, order, law = (beta_mean, beta_variance), parts.exact.orders[name], spender.law
+    mean, second = np.zeros(len(counts)), np.zeros(len(counts))
     for c, count in enumerate(counts):
-        first, second = pair(order.values(c), grid, beta_mean, beta_variance, float(count))
-        mean[c] = law.release(first[0], first[1] / alpha_mean, random, grid.step)
-        fine = grid.step * grid.step
-        variance[c] = law.release(second[0], second[1] / alpha_variance, random, fine)
-    # how much noise there is depends on the data and is not said: infinity stands for it
-    spread = np.full((3, len(counts)), math.inf)
+        one, two = pair(order.indices(c), grid.levels, betas, float(count))
+        mean[c] = law.release(one.value, one.bound / alpha_mean, random, FINE)
+        second[c] = law.release(two.value, two.bound / alpha_variance, random, FINE)
+    mean = np.clip(mean - grid.levels / 2, -grid.levels / 2, grid.levels / 2)
+    variance = second if pair is _mean_and_variance else second / 4 - mean**2
     # what is public about the noise of a variance: S is at least about (R/2)^2 / n
-    widest = (feature.upper - feature.lower) ** 2 / 4
-    noise = widest / (np.maximum(counts, 1.0) * alpha_variance)
-    return described(feature, counts, missing, mean, variance, spread, noise)
+    noise = (grid.levels / 2) ** 2 / (np.maximum(counts, 1.0) * alpha_variance)
+    return described(feature, counts, missing, mean, variance, noise)

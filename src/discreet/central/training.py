@@ -9,8 +9,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import get_args
 
-from discreet.central.budget import Budget
-from discreet.central.settings import PUBLISHED, Method, Settings
+from discreet.central.budget import Budget, weights_of
+from discreet.central.settings import PUBLISHED, Method, Settings, check_bounded
 from discreet.central.source import Source
 from discreet.errors import PrivacyError
 from discreet.privacy import Guarantee
@@ -18,26 +18,46 @@ from discreet.randomness import Random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
 
-__all__ = ["promised", "train"]
+__all__ = ["check", "promised", "train"]
 
 SMOOTH = ("smooth", "trimmed")
 _HOME = {
     "histogram": ("histogram", "histogram"),
     "moments": ("moments", "moments"),
-    "global": ("global_sensitivity", "sound"),
-    "global-published": ("global_sensitivity", "published"),
+    "global": ("moments", "sound"),
+    "global-published": ("moments", "published"),
     "smooth": ("smooth", "smooth"),
-    "trimmed": ("trimmed", "trimmed"),
+    "trimmed": ("smooth", "trimmed"),
 }
 
 
-def _laplace_is_less(budget: Budget, source: Source) -> bool:
+def _laplace_is_less(budget: Budget, schema: Schema) -> bool:
     """Whether noise without delta is less than with it: so for few features and large epsilon.
 
     Of d shares, Laplace noise has the variance 2 d^2 / epsilon^2 and Gaussian noise d / (2 rho).
     """
-    parts = len(source.schema.features)
-    return 4 * parts * budget.whole < Fraction(budget.epsilon) ** 2
+    return 4 * len(schema.features) * budget.whole < Fraction(budget.epsilon) ** 2
+
+
+def check(
+    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
+) -> Budget | None:
+    """Refuse what cannot be kept, before a row is read or a ledger is charged.
+
+    Gives the budget, or None where nothing is promised. It depends on nothing but public choices.
+    """
+    if method not in _HOME:
+        raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
+    check_bounded(schema)
+    weights_of(schema, settings.allocation, 1, 1)
+    if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
+        return None
+    budget = Budget(epsilon, delta)
+    if method in SMOOTH:
+        import_module("discreet.central.smooth").check(schema, budget, settings)
+    elif budget.concentrated and _laplace_is_less(budget, schema):
+        return Budget(epsilon)
+    return budget
 
 
 def promised(schema: Schema, epsilon: float, delta: float, method: Method) -> Guarantee:
@@ -67,17 +87,13 @@ def train(
     settings : Settings
     random : Random
     """
-    if method not in _HOME:
-        raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
-    if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
+    budget = check(source.schema, epsilon=epsilon, delta=delta, method=method, settings=settings)
+    if budget is None:
         home = "histogram" if method == "histogram" else "parametric"
         limit: Callable[[Source, Settings], Statistics] = import_module(
             f"discreet.central.{home}"
         ).exact
         return limit(source, settings)
-    budget = Budget(epsilon, delta)
-    if budget.concentrated and method not in SMOOTH and _laplace_is_less(budget, source):
-        budget = Budget(epsilon)
     module, name = _HOME[method]
     run: Callable[[Source, Budget, Settings, Random], Statistics] = getattr(
         import_module(f"discreet.central.{module}"), name

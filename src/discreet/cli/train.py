@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -92,18 +91,17 @@ def train(
     the first noise is drawn, refused if the total would be overdrawn, and never refunded. What
     keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
     """
-    from discreet.central.budget import Budget, weights_of
-    from discreet.central.settings import Method
-    from discreet.central.training import promised
+    from discreet.central.settings import Method, Settings
+    from discreet.central.training import check, promised
     from discreet.estimators import CentralNB
     from discreet.ledger import Ledger
     from discreet.privacy import rounded_up
 
     assert set(METHODS) == set(get_args(Method))
     public = read_schema(path)
-    weights_of(public, allocation, 1, 1)  # what is wrong with it is said before anything is paid
-    if not math.isinf(epsilon):
-        Budget(epsilon, delta)
+    # what cannot be kept is refused before anything is read or paid
+    asked = Settings(allocation=allocation)
+    check(public, epsilon=epsilon, delta=delta, method=method, settings=asked)
     classifier = CentralNB(
         epsilon,
         delta=delta,

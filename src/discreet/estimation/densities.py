@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.encoding import Grid
 from discreet.errors import EstimationError
 from discreet.estimation.shrinkage import soft
 from discreet.model import GaussianFactor
-from discreet.schema import Schema
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Scoring
 
 __all__ = ["gaussian_factors"]
-
-LEAST_SPREAD = 1e-3
-"""The smallest deviation that noisy moments are given, as a part of the range."""
 
 
 def gaussian_factors(
@@ -30,14 +27,11 @@ def gaussian_factors(
     for name, one in moments.items():
         if truncated and not one.feature.bounded:
             raise EstimationError(f"{name} has no public bounds to truncate its density to")
-        mean, variance = one.mean, one.variance
-        if (noise := one.noise) is not None:
-            one = replace(one, counts=np.maximum(one.counts, 1.0))
-            mean, variance = _within_bounds(one, noise)
         if np.any(one.variances):
-            mean, variance = _calmed(one, mean, variance)
+            mean, variance = _calmed(one)
         else:
-            variance = np.maximum(variance, 0.0) + scoring.variance_smoothing * most
+            mean, variance = one.mean, np.maximum(one.variance, 0.0)
+            variance = variance + scoring.variance_smoothing * most
         missing = None
         if schema.missing == "category":
             present = np.maximum(np.asarray(one.counts, float), 0.0)
@@ -48,38 +42,43 @@ def gaussian_factors(
     return factors
 
 
-def _within_bounds(one: Moments, noise: Floats) -> tuple[Floats, Floats]:
-    """Means and variances that the public bounds allow, no variance far below its noise."""
-    lower, upper = one.feature.lower, one.feature.upper
-    mean = np.clip(one.mean, lower, upper)
-    least = (LEAST_SPREAD * (upper - lower)) ** 2
-    most = np.maximum((upper - mean) * (mean - lower), least)
-    return mean, np.clip(soft(one.variance, noise, 1.0), least, most)
-
-
-def _calmed(moments: Moments, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+def _calmed(moments: Moments) -> tuple[Floats, Floats]:
     """Class means and variances drawn to those of all classes together, as their noise deserves.
 
-    A density is merciless to a variance that noise made tiny, so a class keeps at least a quarter
-    and at most four times the common variance.
+    A density is merciless to a variance that noise made tiny: every class keeps at least the noise
+    of its variance or, where that is less, a quarter of the common one. With little noise nothing
+    but the public grid is a floor.
     """
     feature, step = moments.feature, moments.step
     counts = np.maximum(np.asarray(moments.counts, float), 1.0)
     share = counts / counts.sum()
-    mean = np.clip(mean, feature.lower, feature.upper)
+    mean = np.clip(moments.mean, feature.lower, feature.upper)
     # noise without a variance (Cauchy's) cannot be weighed: what it says is taken as it is
     known = np.where(np.isfinite(moments.variances), moments.variances, 0.0)
     noise = step**2 * known[1] / counts**2
     centre = float(share @ mean)
     between = max(float(share @ ((mean - centre) ** 2 - noise)), 0.0)
     mean = centre + between / (between + noise + 1e-300) * (mean - centre)
-    span = feature.upper - feature.lower
-    common = float(np.clip(share @ variance, (span / 30) ** 2, (span / 2) ** 2))
+    if moments.noise is not None:
+        doubt = np.asarray(moments.noise, float) ** 2
+    else:
+        doubt = step**4 * known[2] / counts**2 + 4 * (mean - moments.origin) ** 2 * noise
+    deviation = np.sqrt(doubt)
+    least, most = _least_variance(feature), ((feature.upper - feature.lower) / 2) ** 2
+    variance = np.minimum(soft(moments.variance, deviation, 1.0), most)
+    # the common variance is noisy too, as its classes are together
+    floor = np.clip(np.sqrt(share**2 @ doubt), least, max(most / 225, least))
+    common = float(np.clip(share @ variance, floor, max(most, floor)))
     away = variance - common
-    reach = mean - moments.origin
-    doubt = step**4 * known[2] / counts**2 + 4 * reach**2 * noise
     keep = np.maximum(0.0, 1 - doubt / np.maximum(away**2, 1e-300))
-    return mean, np.clip(common + keep * away, common / 4, 4 * common)
+    lowest = np.maximum(np.minimum(deviation, common / 4), least)
+    highest = np.clip(np.maximum(4 * common, variance - 2 * deviation), lowest, max(most, least))
+    return mean, np.clip(common + keep * away, lowest, highest)
+
+
+def _least_variance(feature: Numeric) -> float:
+    """Three deviations fill half a step of the public grid: less cannot be told from nothing."""
+    return (Grid.of(feature).step / 6) ** 2 if feature.bounded else 1e-18
 
 
 def _pooled(moments: Moments) -> float:

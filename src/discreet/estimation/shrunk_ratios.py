@@ -151,8 +151,10 @@ def normal(by_class: Floats, pooled: Floats, one: Noisy) -> Floats:
 
 
 def _spread(share: Floats, centres: Floats, width: Floats) -> tuple[Floats, Floats]:
+    # about the mean: far from zero the difference of two squares has no digits left
     mean = share @ centres
-    return mean, share @ (centres**2 + width**2 / 12) - mean**2
+    away = centres - mean[..., None]
+    return mean, ((away**2 + width**2 / 12) * share).sum(axis=-1)
 
 
 def _log_sum(x: Floats) -> Floats:

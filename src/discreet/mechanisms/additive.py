@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from scipy.special import ndtr
+import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from discreet.errors import PrivacyError
 from discreet.mechanisms.additive_noise import AdditiveNoise, Uniforms, crossing
@@ -233,19 +234,20 @@ def rational_scale(sensitivity: Number, epsilon: Number, denominator: int = 1 <<
 
 def _gaussian_epsilon(alpha: float, b: float, delta: float) -> float:
     """Return the epsilon that N(0, 1) against N(alpha exp(-b), exp(-2b)) has at ``delta``."""
-    grown, growth = math.exp(b), math.expm1(2 * b)
+    # the log-ratio exceeds e below r1 and above r2, the roots of
+    # (exp(2b) - 1) z^2 - 2 alpha exp(b) z + alpha^2 - 2 (b + e); here they are exp(b) times that,
+    # and all in logarithms, so that no b and e are too large
+    shrunk, wide = math.exp(-b), -math.expm1(-2 * b)
 
     def minus_delta(e: float) -> float:
-        # the log-ratio exceeds e below r1 and above r2, the roots of
-        # growth z^2 - 2 alpha grown z + alpha^2 - 2 (b + e)
-        root = math.sqrt(alpha**2 + growth * 2 * (b + e))
+        root = alpha + math.sqrt((alpha * shrunk) ** 2 + wide * 2 * (b + e))
         if root == 0:
             return 0.0
-        r1 = (alpha**2 - 2 * (b + e)) / (alpha * grown + root)
-        r2 = (alpha * grown + root) / growth if growth else math.inf
-        seen = ndtr(r1) + ndtr(-r2)
-        other = ndtr(grown * r1 - alpha) + ndtr(alpha - grown * r2)
-        return float(math.exp(e) * other - seen)
+        r1 = (alpha**2 - 2 * (b + e)) / root
+        r2 = root / wide if wide else math.inf
+        seen = ndtr(shrunk * r1) + ndtr(-shrunk * r2)
+        other = float(np.logaddexp(log_ndtr(r1 - alpha), log_ndtr(alpha - r2)))
+        return float(math.exp(min(e + other, 0.0)) - seen)
 
     return 0.0 if minus_delta(0.0) >= -delta else crossing(minus_delta, -delta)[1]
 

@@ -71,7 +71,10 @@ class AdditiveNoise(abc.ABC):
                 "use a smaller beta, above 0"
             )
         alpha, _ = crossing(lambda alpha: self.epsilon(alpha, beta, delta), epsilon)
-        return alpha * SHY, beta
+        alpha, less = alpha * SHY, 1 - SHY
+        while self.epsilon(alpha, beta, delta) > epsilon:  # in floats it rises in fits and starts
+            alpha, less = alpha * (1 - less), 2 * less
+        return alpha, beta
 
     def _split(self, epsilon: float, delta: float) -> float:
         """Return the beta that costs half of epsilon."""
