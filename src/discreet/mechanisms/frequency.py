@@ -214,7 +214,7 @@ class SS(FrequencyOracle):
         again for the same ``member``.
         """
         w, rows = self.subset, np.arange(true.size)
-        keys = random.raw(4 * true.size * self.size).view(np.uint32).reshape(true.size, self.size)
+        keys = random.raw(4 * true.size * self.size).view("<u4").reshape(true.size, self.size)
         keys[rows, true] = np.where(member, 0, 0xFFFFFFFF)
         chosen = keys <= np.partition(keys, w - 1, axis=1)[:, w - 1 : w]
         tied = np.empty(0, np.int64)

@@ -6,6 +6,27 @@ is exact given uniform bytes: floating point only ever decides what it can decid
 the few draws that fall within its error are settled with more random bits in exact arithmetic.
 
 Sampling is not constant-time: how long a draw takes says a little about its value.
+
+In what order bytes are used
+----------------------------
+A draw is a function of the bytes alone, so that other languages can draw the same; the whole rule,
+mechanisms included, is in docs/formats.md, and tests/vectors binds it. ``n`` is the size; words
+are little-endian; "again" means: in ascending order of position, after everything before.
+
+====================== ==========================================================================
+``words(n)``           8 n bytes; so ``uniform`` and ``bernoulli_each``
+``integers(below, n)`` 4 n bytes up to 2^32, else 8 n; those refused again, as a draw of their own
+``bernoulli_words``    per chunk of 2^18: n bytes, then 8 for each that equals the threshold's
+                       first byte; none at all for 0 and 2^64
+``bits``               as ``bernoulli_words`` over rows * 8 ceil(columns / 8): padding is drawn too
+``subsets``            per chunk of 2^20 / min(pool, take^2) rows, step by step, each step an
+                       ``integers`` over the rows; Floyd where take^2 < pool, else Fisher-Yates
+``geometric``          per chunk of 2^15: 8 n bytes, then 8 at a time for each draw that its word
+                       leaves open
+``discrete_laplace``   two ``geometric``, one after the other
+``discrete_gaussian``  batches of min(2^15, n + n // 2 + 16) of what is still wanted: Laplace
+                       draws, 8 bytes each to accept them, then 8 at a time where that is open
+====================== ==========================================================================
 """
 
 from __future__ import annotations
@@ -55,7 +76,8 @@ class Random(abc.ABC):
 
     def words(self, count: int) -> Words:
         """Return ``count`` uniform 64-bit words."""
-        return self.raw(8 * _count("count", count)).view(np.uint64)
+        # the order of bytes is part of the format: little-endian on every machine
+        return self.raw(8 * _count("count", count)).view("<u8").astype(np.uint64, copy=False)
 
     def uniform(self, size: int) -> Floats:
         """Return multiples of 2^-53 in [0, 1), to simulate or choose; never as released noise."""
@@ -67,7 +89,7 @@ class Random(abc.ABC):
         if not 1 <= below <= 1 << 63:
             raise ValueError(f"below is {below}; give an integer from 1 to 2**63")
         if below <= 1 << 32:  # Lemire 2019: the high half of a product, its low half tells the bias
-            numbers = self.raw(4 * size).view(np.uint32).astype(np.uint64)
+            numbers = self.raw(4 * size).view("<u4").astype(np.uint64)
             numbers *= np.uint64(below)
             refused = numbers.astype(np.uint32) < np.uint32((1 << 32) % below)
             numbers >>= np.uint64(32)
@@ -206,23 +228,26 @@ class Random(abc.ABC):
         decided &= words >= np.uint64(1 << 44)
         for i in np.flatnonzero(~decided):
             for low, high in self._minus_log(int(words[i])):
-                if math.floor(low * scale) == math.floor(high * scale):
+                if high is not None and math.floor(low * scale) == math.floor(high * scale):
                     values[i] = math.floor(low * scale)
                     break
         return values
 
-    def _minus_log(self, word: int) -> Iterator[tuple[Fraction, Fraction]]:
-        """Yield ever closer bounds on -ln U for a uniform real U with first 64 bits ``word``."""
+    def _minus_log(self, word: int) -> Iterator[tuple[Fraction, Fraction | None]]:
+        """Yield ever closer bounds on -ln U for a uniform real U with first 64 bits ``word``.
+
+        The upper one is None, for infinity, while all bits are zero.
+        """
         bits = 64
         while True:
+            context = decimal.Context(prec=bits // 3 + 20)
+            # each logarithm is below `bits` and rounded correctly to `prec` digits
+            slack = Fraction(2 * bits, 10 ** (context.prec - 1))
+            whole, upper = (Fraction(context.ln(decimal.Decimal(n))) for n in (1 << bits, word + 1))
+            high = None
             if word:
-                context = decimal.Context(prec=bits // 3 + 20)
-                whole, upper, lower = (
-                    Fraction(context.ln(decimal.Decimal(n))) for n in (1 << bits, word + 1, word)
-                )
-                # each logarithm is below `bits` and rounded correctly to `prec` digits
-                slack = Fraction(2 * bits, 10 ** (context.prec - 1))
-                yield max(whole - upper - slack, Fraction(0)), whole - lower + slack
+                high = whole - Fraction(context.ln(decimal.Decimal(word))) + slack
+            yield max(whole - upper - slack, Fraction(0)), high
             word, bits = word << 64 | int(self.words(1)[0]), bits + 64
 
     def discrete_laplace(self, scale: Number, size: int) -> Integers:
@@ -270,7 +295,7 @@ class Random(abc.ABC):
         for i in np.flatnonzero(~decided):
             gamma = (abs(int(drawn[i])) - variance / scale) ** 2 / (2 * variance)
             for low, high in self._minus_log(int(words[i])):
-                if not low <= gamma <= high:
+                if gamma < low or (high is not None and gamma > high):
                     flags[i] = gamma < low
                     break
         return flags

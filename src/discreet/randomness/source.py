@@ -108,7 +108,7 @@ class SeededRandom(Random):
         """Return ``count`` bytes, from whole words."""
         count = _count("count", count)
         drawn: Words = self._generator.random_raw(-(-count // 8))
-        return drawn.view(np.uint8)[:count]
+        return drawn.astype("<u8", copy=False).view(np.uint8)[:count]
 
 
 def as_random(
