@@ -148,7 +148,13 @@ class Ledger:
         return found
 
     def charge(
-        self, promise: Guarantee, what: str, *, who: str = "", void: bool = False
+        self,
+        promise: Guarantee,
+        what: str,
+        *,
+        who: str = "",
+        void: bool = False,
+        once: bool = False,
     ) -> Spending:
         """Pay for a promise, or refuse it; gives the state afterwards.
 
@@ -162,6 +168,8 @@ class Ledger:
             Whose data: a file, a table, a collection. Credentials in an address are left out.
         void : bool, default False
             Record even a promise that is not kept, and mark the ledger as broken.
+        once : bool, default False
+            Whether ``what`` names something unique, such as a round: a retry is not paid again.
 
         Raises
         ------
@@ -178,6 +186,8 @@ class Ledger:
             raise PrivacyError(f"{self.path.name}: {fault}")
         with self._locked():
             before = self.read()
+            if once and any(entry.what == what for entry in before.entries):
+                return before
             left = before.left
             enough = left[0] > 0 if math.isinf(promise.epsilon) else _within(promise, left)
             if not enough:

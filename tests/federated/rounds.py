@@ -27,8 +27,19 @@ def cards(names):
     return tuple(PARTIES[name].card for name in names)
 
 
+def acquainted(people, agreement):
+    """Keys for one round, known to each other."""
+    publics = {one.name: one.join(agreement) for one in people}
+    for one in people:
+        one.meet(agreement, publics)
+
+
 def agreed(manifest):
-    return manifest.signed_by(*(PARTIES[name] for name in manifest.parties))
+    """Signed by everyone, and everyone knows the keys that the others signed with."""
+    signed = manifest.signed_by(*(PARTIES[name] for name in manifest.parties))
+    for name in signed.parties:
+        signed.enter(PARTIES[name])
+    return signed
 
 
 def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",), **options):
@@ -106,7 +117,8 @@ def vertical_round(manifest, columns, codes, key=None, ids=None):
         provider.receive(message.to_json())
         said.append(provider.tables(columns, ids))
         label.receive(said[-1].to_json())
-    if (dealt := collector.correction()) is not None:
+    if collector.way.deals:
+        dealt = collector.correction()
         label.receive(dealt.to_json())
         said.append(dealt)
     said.append(label.shares())

@@ -21,7 +21,7 @@ from discreet.federated.agreement.invitation import LARGEST, Invitation
 from discreet.federated.alignment import Matcher, Owner
 from discreet.federated.alignment.party import DOMAIN, AlignmentParty, Secret, texts_of
 from discreet.federated.crypto.curve25519 import SIZE, blinded, on_curve, points_of, to_point
-from discreet.federated.crypto.masks import pair_key, unsealed
+from discreet.federated.crypto.masks import SEAL, pair_key, unsealed
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 
@@ -283,10 +283,9 @@ def test_what_the_collector_carries_is_sealed():
     assert not any(point in carried for point in seen)
     collector = PARTIES["collector"]
     for message in ring.said:
-        salt, content = message.payload[:16], message.payload[16:]
+        content = message.payload
         for name in OWNERS[:3]:
-            kind = f"{message.kind} {salt.hex()}"
-            key = pair_key(collector, PARTIES[name].card, ring.agreed.hash, kind)
+            key = pair_key(collector, PARTIES[name].card, ring.agreed.hash, message.kind)
             if message.recipient == "collector" and name == message.sender:
                 assert unsealed(key, content)
                 continue
@@ -297,7 +296,7 @@ def test_what_the_collector_carries_is_sealed():
 def test_dummies_hide_the_lengths_of_lists():
     ring = Ring([["a"], [str(i) for i in range(50)], ["a", "7"]], pad_to=50)
     ring.carry()
-    assert {len(message.payload) for message in ring.said} == {32 + 50 * SIZE}
+    assert {len(message.payload) for message in ring.said} == {SEAL + 50 * SIZE}
     assert ring.matcher.common() == []
 
 

@@ -81,7 +81,7 @@ def test_only_parties_sign_and_only_with_their_own_keys():
 def test_a_provider_can_insist_on_the_keys_it_knows():
     manifest = horizontal_manifest()
     manifest.require_agreed(known=[PARTIES["hospital-b"].card])
-    other = replace(PARTIES["hospital-b"].card, agreement=bytes(32))
+    other = replace(PARTIES["hospital-b"].card, signing=bytes(32))
     with pytest.raises(ProtocolError, match="other keys for hospital-b"):
         manifest.require_agreed(known=[other])
 
@@ -95,7 +95,7 @@ def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
         del body[key]
     body["wanted"][2]["sensitivities"] = [1, 1, 1]
     with pytest.raises(FormatError, match="sensitivities"):
-        Manifest.from_json(dump("manifest", 1, body), allow_small_key=True)
+        Manifest.from_json(dump("manifest", 2, body), allow_small_key=True)
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,13 @@ def test_identities_and_cards_travel_and_hide_their_secrets():
     for name in ("", "two words", "a" * 65, "../etc", "ä"):
         with pytest.raises(FormatError, match="no name"):
             Identity.generate(name)
-    body = {"name": "a", "signing": "00", "agreement": "xx"}
+    body = {"name": "a", "signing": "xx"}
     with pytest.raises(FormatError, match="hexadecimal"):
-        Card.from_json(dump("party", 1, body))
+        Card.from_json(dump("party", 2, body))
     with pytest.raises(FormatError, match="32 bytes"):
-        Card.from_json(dump("party", 1, {**body, "agreement": "00"}))
+        Card.from_json(dump("party", 2, {**body, "signing": "00"}))
     with pytest.raises(FormatError, match="damaged"):
-        Identity.from_json(dump("identity", 1, body))
+        Identity.from_json(dump("identity", 2, body))
 
 
 def test_exact_statistics_of_another_schema_are_refused():

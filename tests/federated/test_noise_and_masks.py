@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from rounds import acquainted
 from scipy import stats
 
 from discreet.errors import PrivacyError
@@ -162,6 +163,8 @@ ROUND = b"manifest hash one".ljust(32)
 
 
 def all_pads(people, opener=None, manifest=ROUND):
+    if opener is None:
+        acquainted(people, manifest)
     cards = [one.card for one in people]
     return [Pads(one, cards, opener, manifest) for one in people]
 
@@ -188,6 +191,7 @@ def test_without_one_provider_the_rest_stays_hidden(people):
 
 def test_the_opener_alone_can_take_its_pads_away(people, small_key):
     opener, n = Identity.generate("receiver"), small_key.public.n
+    acquainted([*people, opener], ROUND)
     keys = [pair_key(opener, one.card, ROUND, "opening") for one in people]
     total = sum(pads.words(50) for pads in all_pads(people, opener.card))
     assert total.any()
@@ -199,6 +203,8 @@ def test_the_opener_alone_can_take_its_pads_away(people, small_key):
 
 def test_pads_are_fresh_for_every_round_position_and_purpose(people):
     one, two = people[0], people[1].card
+    acquainted(people, ROUND)
+    acquainted(people, b"another".ljust(32))
     keys = {
         pair_key(one, two, ROUND, "pads"),
         pair_key(one, two, ROUND, "opening"),
@@ -223,8 +229,10 @@ def test_pads_look_uniform(people, small_key):
 
 
 def test_a_seal_opens_for_the_pair_only_and_shows_changes(people):
+    acquainted(people, ROUND)
     key = pair_key(people[0], people[1].card, ROUND, "model")
     closed = sealed(key, b"probabilities")
+    assert sealed(key, b"probabilities") != closed  # a fresh nonce each time
     assert unsealed(pair_key(people[1], people[0].card, ROUND, "model"), closed) == b"probabilities"
     with pytest.raises(ProtocolError, match="does not open"):
         unsealed(key, closed[:-1] + bytes([closed[-1] ^ 1]))
@@ -234,6 +242,28 @@ def test_a_seal_opens_for_the_pair_only_and_shows_changes(people):
 
 
 def test_a_key_of_low_order_is_refused(people):
-    weak = Card("mallory", people[0].card.signing, bytes(32))
-    with pytest.raises(ProtocolError, match="agreement key"):
-        pair_key(people[0], weak, ROUND, "pads")
+    one, weak = people[0], Card("mallory", people[1].card.signing)
+    one.meet(ROUND, {one.name: one.join(ROUND), weak.name: bytes(32)})
+    with pytest.raises(ProtocolError, match="not a proper one"):
+        pair_key(one, weak, ROUND, "pads")
+
+
+def test_a_stolen_identity_does_not_open_what_was_sent_before(people):
+    """The twin: whoever also has the key of the round, which is erased at its end, opens it."""
+    acquainted(people, ROUND)
+    one, two = people[:2]
+    closed = sealed(pair_key(two, one.card, ROUND, "model"), b"probabilities")
+    publics = {person.name: person.join(ROUND) for person in people}
+    kept = one.session(ROUND)
+    stolen = Identity.from_json(one.to_json())
+    with pytest.raises(ProtocolError, match="no key with"):
+        pair_key(stolen, two.card, ROUND, "model")
+    with pytest.raises(ProtocolError, match="which is lost"):
+        stolen.meet(ROUND, publics)
+    too_early = Identity.from_json(one.to_json())
+    too_early.resume(ROUND, kept)
+    too_early.meet(ROUND, publics)
+    assert unsealed(pair_key(too_early, two.card, ROUND, "model"), closed) == b"probabilities"
+    one.forget(ROUND)
+    with pytest.raises(ProtocolError, match="no key with"):
+        pair_key(one, two.card, ROUND, "model")

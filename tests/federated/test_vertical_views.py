@@ -186,7 +186,8 @@ def test_all_that_the_collector_opens_is_uniform_in_mode_counts():
         manifest, _, _, said = played(seed)
         key = shared(manifest, "collector", "labels", "shares")
         shares.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
-        totals.append(held(said["collector", "receiver", "total"]).tolist())
+        key = shared(manifest, "collector", "receiver", "total")
+        totals.append(held(unsealed(key, said["collector", "receiver", "total"])).tolist())
     assert uniform(shares)
     assert uniform(totals)
 

@@ -170,7 +170,8 @@ def vertical_rounds(way, mode):
             provider.receive(message)
             said.append(provider.tables(columns))
             label.receive(said[-1])
-        if (dealt := collector.correction()) is not None:
+        if collector.way.deals:
+            dealt = collector.correction()
             label.receive(dealt)
             said.append(dealt)
         said.append(label.shares())

@@ -21,12 +21,14 @@ from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["ROOM", "Inbox", "Message"]
+__all__ = ["HEADER", "ROOM", "Inbox", "Message", "request_bytes"]
 
 Expected = dict[tuple[str, str], range]
 VERSION = 1
 ROOM = 4096
 """Bytes of a message beside its payload."""
+HEADER = "discreet-signature"
+"""The header in which a party signs its requests."""
 
 
 class _MessageBody(Body):
@@ -195,3 +197,17 @@ class Inbox:
             raise ProtocolError(
                 "out-of-order", f"waiting for {len(self.missing)} of {senders}: {names}"
             )
+
+
+def request_bytes(manifest: Agreement, method: str, target: str, moment: str) -> bytes:
+    """What a party signs when it asks for something.
+
+    Parameters
+    ----------
+    manifest : Agreement
+    method, target : str
+        Such as GET and /messages/hospital-a?kind=labels.
+    moment : str
+        Seconds since 1970.
+    """
+    return b"discreet/request\0" + manifest.hash + f"\0{method} {target} {moment}".encode()

@@ -139,7 +139,8 @@ def simulate_vertical(
         mine = {name: columns[name] for name in held[own.name]}
         labelling.receive(provider.tables(mine).to_json())
     collecting = vertical.Collector(collector, manifest, random=random)
-    if (dealt := collecting.correction()) is not None:
+    if collecting.way.deals:
+        dealt = collecting.correction()
         labelling.receive(dealt.to_json())
     collecting.receive(labelling.shares().to_json())
     receiving = vertical.Receiver(receiver, manifest)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["collect"]
 
 GRACE = 3.0
-"""Seconds in which the last word is still served."""
+"""Seconds in which the last word of an abandoned round is still served."""
+LINGER = 60.0
+"""Seconds in which a paused party can still hear that the round is finished."""
 
 
 @click.command(
@@ -82,14 +84,17 @@ def collect(
         )
     )
     watcher = threading.Thread(target=_watch, args=(running, server), daemon=True)
-    watcher.start()
-    server.run()
-    if running.over:
+    with running.folder.locked():
+        watcher.start()
+        server.run()
+        if running.finished:
+            running.folder.finish(own)
+    if not running.finished:
         raise DiscreetError(running.waiting())
 
 
 def _watch(running: Carrier[Any], server: Any) -> None:
-    """Say who is missing whenever that changes; stop when the round has ended."""
+    """Say who is missing whenever that changes; stop when everyone knows how the round ended."""
     said, ended = "", None
     while not server.should_exit:
         line = running.waiting()
@@ -97,8 +102,11 @@ def _watch(running: Carrier[Any], server: Any) -> None:
         if head != said:
             said = head
             print(line, file=sys.stderr, flush=True)
-        if running.finished or running.over:
+        if running.finished or running.over or running.overdue:
             ended = ended or time.monotonic()
-            if time.monotonic() - ended > (GRACE if running.over else GRACE / 3):
+            waited = time.monotonic() - ended
+            if waited > (LINGER if running.finished else GRACE) or (
+                running.finished and running.everyone_knows
+            ):
                 server.should_exit = True
         time.sleep(0.1)

@@ -88,6 +88,6 @@ def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifes
 
     def charge(manifest: Manifest) -> None:
         what = f"federated round {manifest.round}, manifest {manifest.hash.hex()[:16]}"
-        ledger.charge(manifest.guarantee, what)
+        ledger.charge(manifest.guarantee, what, once=True)
 
     return charge

@@ -20,6 +20,7 @@ from discreet.cli.output import console, example
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from discreet.federated.release import Release
     from discreet.federated.service.connection import Connection
 
 __all__ = ["label", "party", "provide", "receive"]
@@ -145,9 +146,11 @@ def label(
 @click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
 @click.option("--statistics", type=OUTPUT, help="Also write the noised totals; mode counts.")
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
+@click.option("--state", help="A folder for the key of the round.  [default: IDENTITY.state]")
 @party
 def receive(
     manifest: str,
+    state: str | None,
     identity: str,
     url: str,
     known: tuple[str, ...],
@@ -160,10 +163,13 @@ def receive(
     with _connected(url, identity, manifest, authority) as connection:
         from discreet.federated.service import receiver
 
-        release = receiver.receive(connection, read_key(key), read_cards(known))
-    write(output, release.model.to_json())
-    if statistics is not None and release.statistics is not None:
-        write(statistics, release.statistics.to_json())
+        def keep(release: Release) -> None:
+            write(output, release.model.to_json())
+            if statistics is not None and release.statistics is not None:
+                write(statistics, release.statistics.to_json())
+
+        folder = state or f"{identity}.state"
+        release = receiver.receive(connection, folder, keep, read_key(key), read_cards(known))
     printer = console(stderr=True)
     for name in release.inconsistent:
         printer.print(f"{name}: its totals contradict the others'; a provider may not be honest")

@@ -1,14 +1,18 @@
-"""Who is who: an Ed25519 key to sign with and an X25519 key to agree on secrets with.
+"""Who is who: an Ed25519 key to sign with, and for each round a fresh X25519 key.
 
-An identity stays with its owner. What others get is its card: a name and two public keys. Cards
-are exchanged out of band, by people who can check each other's fingerprints.
+An identity stays with its owner. What others get is its card: a name and a public key. Cards are
+exchanged out of band, by people who can check each other's fingerprints.
+
+Secrets between two parties come from keys that are made for one round, signed by the identities,
+and erased when it ends: whoever steals an identity later cannot open what was sent before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from cryptography.exceptions import InvalidSignature
@@ -21,7 +25,9 @@ from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Card", "CardBody", "Identity"]
 
-VERSION = 1
+VERSION = 2
+KEY = 32
+"""Bytes of a public key."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -40,15 +46,14 @@ class CardBody(Body):
 
     name: str
     signing: str
-    agreement: str
 
     def card(self) -> Card:
         """The value this shape stands for."""
         try:
-            keys = bytes.fromhex(self.signing), bytes.fromhex(self.agreement)
+            key = bytes.fromhex(self.signing)
         except ValueError:
-            raise FormatError(f"the keys of {self.name!r} are not hexadecimal") from None
-        return Card(self.name, *keys)
+            raise FormatError(f"the key of {self.name!r} is not hexadecimal") from None
+        return Card(self.name, key)
 
 
 @dataclass(frozen=True)
@@ -58,23 +63,22 @@ class Card:
     Parameters
     ----------
     name : str
-    signing, agreement : bytes
-        Public keys of 32 bytes, Ed25519 and X25519.
+    signing : bytes
+        An Ed25519 public key of 32 bytes.
     """
 
     name: str
     signing: bytes
-    agreement: bytes
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if len(self.signing) != 32 or len(self.agreement) != 32:
-            raise FormatError(f"{self.name}: a public key has 32 bytes")
+        if len(self.signing) != KEY:
+            raise FormatError(f"{self.name}: a public key has {KEY} bytes")
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over both keys, for people to compare."""
-        return hashlib.sha256(self.signing + self.agreement).hexdigest()
+        """SHA-256 of the key, for people to compare."""
+        return hashlib.sha256(self.signing).hexdigest()
 
     def verify(self, signature: bytes, signed: bytes) -> bool:
         """Whether this party signed it."""
@@ -86,8 +90,7 @@ class Card:
 
     def to_body(self) -> dict[str, str]:
         """Plain values for a JSON document."""
-        keys = {"signing": self.signing.hex(), "agreement": self.agreement.hex()}
-        return {"name": self.name, **keys}
+        return {"name": self.name, "signing": self.signing.hex()}
 
     def to_json(self) -> str:
         """Write the card as a file to hand out."""
@@ -99,18 +102,32 @@ class Card:
         return load(text, "party", VERSION, CardBody).card()
 
 
+@dataclass
+class _Session:
+    """The key of one round, and what the others signed for it."""
+
+    own: X25519PrivateKey
+    others: dict[str, bytes] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Identity:
-    """A party's own two secret keys."""
+    """A party's own secret key, and in memory the keys of the rounds it takes part in.
+
+    Parameters
+    ----------
+    name : str
+    signing : Ed25519PrivateKey
+    """
 
     name: str
     signing: Ed25519PrivateKey
-    agreement: X25519PrivateKey
+    _sessions: dict[bytes, _Session] = field(default_factory=dict, init=False)
 
     @classmethod
     def generate(cls, name: str) -> Identity:
-        """Fresh keys from the operating system's randomness."""
-        return cls(check_name(name), Ed25519PrivateKey.generate(), X25519PrivateKey.generate())
+        """A fresh key from the operating system's randomness."""
+        return cls(check_name(name), Ed25519PrivateKey.generate())
 
     def __repr__(self) -> str:
         return f"Identity({self.name!r}, {self.card.fingerprint[:16]})"
@@ -118,32 +135,68 @@ class Identity:
     @cached_property
     def card(self) -> Card:
         """What others may know."""
-        return Card(
-            self.name,
-            self.signing.public_key().public_bytes_raw(),
-            self.agreement.public_key().public_bytes_raw(),
-        )
+        return Card(self.name, self.signing.public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
         """Sign; 64 bytes."""
         return self.signing.sign(message)
 
-    def secret_with(self, other: Card) -> bytes:
-        """What only these two parties can compute."""
+    # the key of one round
+
+    def join(self, agreement: bytes) -> bytes:
+        """The public key of one's own in a round, made when first asked for.
+
+        Parameters
+        ----------
+        agreement : bytes
+            The hash of what is agreed.
+        """
+        if agreement not in self._sessions:
+            self._sessions[agreement] = _Session(X25519PrivateKey.generate())
+        return self._sessions[agreement].own.public_key().public_bytes_raw()
+
+    def session(self, agreement: bytes) -> bytes:
+        """The secret key of a round, to be kept for a restart and erased at the end."""
+        self.join(agreement)
+        return self._sessions[agreement].own.private_bytes_raw()
+
+    def resume(self, agreement: bytes, secret: bytes) -> None:
+        """Go on with the key that :meth:`session` gave before a restart."""
         try:
-            return self.agreement.exchange(X25519PublicKey.from_public_bytes(other.agreement))
+            self._sessions[agreement] = _Session(X25519PrivateKey.from_private_bytes(secret))
+        except ValueError:
+            raise FormatError("the kept key of this round is damaged") from None
+
+    def forget(self, agreement: bytes) -> None:
+        """Erase the key of a round from memory."""
+        self._sessions.pop(agreement, None)
+
+    def meet(self, agreement: bytes, publics: Mapping[str, bytes]) -> None:
+        """Take over the keys that all parties have signed for a round."""
+        if self.join(agreement) != publics.get(self.name):
+            raise ProtocolError(
+                "not-agreed",
+                f"{self.name} signed with another key for this round, which is lost; start a new "
+                "round, or use the state folder that it was begun with",
+            )
+        self._sessions[agreement].others = dict(publics)
+
+    def secret_with(self, other: Card, agreement: bytes) -> bytes:
+        """What only these two parties can compute, and only while the round runs."""
+        session = self._sessions.get(agreement)
+        if session is None or other.name not in session.others:
+            raise ProtocolError("not-agreed", f"there is no key with {other.name} for this round")
+        try:
+            public = X25519PublicKey.from_public_bytes(session.others[other.name])
+            return session.own.exchange(public)
         except ValueError:
             raise ProtocolError(
-                "malformed", f"the agreement key of {other.name} is not a proper one"
+                "malformed", f"the key of {other.name} for this round is not a proper one"
             ) from None
 
     def to_json(self) -> str:
-        """Write both secret keys; guard such a file."""
-        body = {
-            "name": self.name,
-            "signing": self.signing.private_bytes_raw().hex(),
-            "agreement": self.agreement.private_bytes_raw().hex(),
-        }
+        """Write the secret key; guard such a file."""
+        body = {"name": self.name, "signing": self.signing.private_bytes_raw().hex()}
         return dump("identity", VERSION, body)
 
     @classmethod
@@ -151,10 +204,7 @@ class Identity:
         """Read what :meth:`to_json` wrote."""
         body = load(text, "identity", VERSION, CardBody)
         try:
-            return cls(
-                check_name(body.name),
-                Ed25519PrivateKey.from_private_bytes(bytes.fromhex(body.signing)),
-                X25519PrivateKey.from_private_bytes(bytes.fromhex(body.agreement)),
-            )
+            secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(body.signing))
         except ValueError as error:
             raise FormatError(f"this identity is damaged: {error}") from None
+        return cls(check_name(body.name), secret)

@@ -17,6 +17,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, CardBody
 from discreet.federated.agreement.signed import VERSION, Agreement, check_cards, check_deadline
 from discreet.federated.crypto.curve25519 import SIZE
+from discreet.federated.crypto.masks import SEAL
 from discreet.federated.messages import Expected
 
 __all__ = ["COVER", "LARGEST", "MOST", "NUMBER", "Invitation"]
@@ -25,7 +26,7 @@ LARGEST = 1 << 20
 """Ids in the longest list."""
 MOST = 32
 """Owners at most."""
-COVER = 32
+COVER = SEAL
 """Bytes of a sealed message beside its content."""
 NUMBER = 4
 """Bytes of a position."""

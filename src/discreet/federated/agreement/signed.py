@@ -1,6 +1,7 @@
 """What all parties sign before they start: a manifest, or an invitation to align rows.
 
 Its hash is in every message and every key, so a message means nothing under another agreement.
+With its signature each party states the public key that it made for this round alone.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any, ClassVar, Self, cast
 
 from discreet.documents import canonical_document, dump
 from discreet.errors import SchemaError
-from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.identity import KEY, Card, Identity
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Agreement", "check_cards", "check_deadline", "seconds_left"]
 
-VERSION = 1
+VERSION = 2
+SIGNATURE = 64
 
 
 class Agreement(ABC):
@@ -60,14 +62,27 @@ class Agreement(ABC):
         for one in identities:
             if self.parties.get(one.name) != one.card:
                 raise ProtocolError("unknown-sender", f"{one.name} is not in this {self.KIND}")
-            signatures[one.name] = one.sign(self._signed).hex()
+            public = one.join(self.hash)
+            signatures[one.name] = (public + one.sign(self._signed + public)).hex()
         made: Self = replace(cast(Any, self), signatures=signatures)
         return made
 
     def accepts(self, name: str, signature: str) -> bool:
         """Whether this is a party's signature."""
-        card = self.parties.get(name)
-        return card is not None and card.verify(_bytes(signature), self._signed)
+        card, content = self.parties.get(name), _bytes(signature)
+        if card is None or len(content) != KEY + SIGNATURE:
+            return False
+        return card.verify(content[KEY:], self._signed + content[:KEY])
+
+    @property
+    def sessions(self) -> dict[str, bytes]:
+        """The public key that each party signed for this round."""
+        return {name: _bytes(text)[:KEY] for name, text in self.signatures.items()}
+
+    def enter(self, own: Identity, known: Iterable[Card] = ()) -> None:
+        """Check that all have signed, and take over the keys they signed with."""
+        self.require_agreed(known)
+        own.meet(self.hash, self.sessions)
 
     @cached_property
     def unsigned(self) -> tuple[str, ...]:
@@ -97,7 +112,7 @@ def check_cards(cards: list[Card]) -> None:
     """Refuse two parties of one name or one key."""
     if len({card.name for card in cards}) < len(cards):
         raise SchemaError("two parties have the same name; every party needs its own")
-    if len({key for card in cards for key in (card.signing, card.agreement)}) < 2 * len(cards):
+    if len({card.signing for card in cards}) < len(cards):
         raise SchemaError("two parties have the same key; every party needs its own")
 
 

@@ -24,7 +24,6 @@ __all__ = ["DOMAIN", "AlignmentParty", "Secret", "texts_of"]
 
 DOMAIN = b"discreet/alignment/1-" + SUITE + b"-"
 """Before the hash of the invitation: points of two invitations have nothing in common."""
-SALT = 16
 
 
 def texts_of(ids: Iterable[Any], most: int = LARGEST) -> list[str]:
@@ -82,18 +81,14 @@ class AlignmentParty:
     def __init__(self, own: Identity, invitation: Invitation, known: Iterable[Card] = ()) -> None:
         if invitation.parties.get(own.name) != own.card:
             raise ProtocolError("unknown-sender", f"{own.name} takes no part in this alignment")
-        invitation.require_agreed(known)
+        invitation.enter(own, known)
         self.own, self.invitation = own, invitation
 
-    def _key(self, other: Card, kind: str, salt: bytes) -> bytes:
-        return pair_key(self.own, other, self.invitation.hash, f"{kind} {salt.hex()}")
-
     def _sealed(self, kind: str, other: Card, content: bytes) -> Message:
-        # the salt makes the key unique even if an owner loses its state and starts again
-        salt = secrets.token_bytes(SALT)
-        payload = salt + sealed(self._key(other, kind, salt), content)
-        return Message.create(self.own, self.invitation, kind, other.name, payload)
+        key = pair_key(self.own, other, self.invitation.hash, kind)
+        return Message.create(self.own, self.invitation, kind, other.name, sealed(key, content))
 
     def _opened(self, message: Message) -> bytes:
-        other, salt = self.invitation.parties[message.sender], message.payload[:SALT]
-        return unsealed(self._key(other, message.kind, salt), message.payload[SALT:])
+        other = self.invitation.parties[message.sender]
+        key = pair_key(self.own, other, self.invitation.hash, message.kind)
+        return unsealed(key, message.payload)

@@ -49,6 +49,7 @@ def align(
     """
     texts = texts_of(ids, line.manifest.most)
     kept = Folder(state, line.manifest)
+    kept.join(line.own)
     agreed = line.agreed(known)
     machine = Owner(line.own, agreed, texts, _secret(kept), known, advance)
     _same(kept, machine.digest)
@@ -75,6 +76,7 @@ def finish(line: Line[Invitation], state: str | Path) -> None:
     content = kept.read("secret")
     if content is not None:
         kept.write("secret", content[:KEY])
+    kept.finish(line.own)
 
 
 def _secret(kept: Folder) -> Secret:

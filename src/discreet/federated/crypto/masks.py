@@ -1,7 +1,8 @@
 """Pads that cancel: what one provider adds, the others take away, and nobody else can.
 
-Two parties agree on K = HKDF(X25519, salt = hash of the manifest) and expand it with ChaCha20, so
-every pair has fresh pads for every round and every position. Provider k adds the pads it shares
+Two parties agree on K = HKDF(X25519, salt = hash of the manifest), with keys that each made for
+this round and signed, and expand it with ChaCha20, so every pair has fresh pads for every round
+and every position. Provider k adds the pads it shares
 with later providers and subtracts those it shares with earlier ones: all together they are zero,
 modulo 2^64 for masked counters, modulo N for plaintexts. As tau = 1 + N a mod N^2, a pad a is a
 blinding factor tau on a ciphertext, and the product of all blinding factors is one.
@@ -12,6 +13,7 @@ still looks uniform to everyone else, the collector included.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -33,7 +35,8 @@ __all__ = [
 
 EXCESS = 128
 """Bits of a pad beyond those of N: reduced mod N it is within 2^-128 of uniform."""
-SEAL = 16
+NONCE = 12
+SEAL = NONCE + 16
 """Bytes by which a sealed message is longer than its content."""
 
 
@@ -52,7 +55,7 @@ def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes
     pair = " ".join(sorted((own.name, other.name)))
     info = f"discreet/federated/1 {purpose} {pair}".encode()
     derive = HKDF(algorithm=SHA256(), length=32, salt=manifest, info=info)
-    return derive.derive(own.secret_with(other))
+    return derive.derive(own.secret_with(other, manifest))
 
 
 def _stream(key: bytes) -> Callable[[int], bytes]:
@@ -121,15 +124,16 @@ class Pads:
 
 
 def sealed(key: bytes, content: bytes) -> bytes:
-    """Encrypt for the other party of a pair key; a key seals one message."""
-    return ChaCha20Poly1305(key).encrypt(bytes(12), content, None)
+    """Encrypt for the other party of a pair key, under a fresh nonce that goes before."""
+    nonce = secrets.token_bytes(NONCE)
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, content, None)
 
 
 def unsealed(key: bytes, content: bytes) -> bytes:
     """Open what :func:`sealed` closed."""
     try:
-        return ChaCha20Poly1305(key).decrypt(bytes(12), content, None)
-    except InvalidTag:
+        return ChaCha20Poly1305(key).decrypt(content[:NONCE], content[NONCE:], None)
+    except (InvalidTag, ValueError):
         raise ProtocolError(
             "malformed", "a sealed message does not open: it was changed, or meant for others"
         ) from None

@@ -39,7 +39,7 @@ class Collector:
 
     def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
         check_role(own, manifest.collector, "collector", manifest)
-        manifest.require_agreed()
+        manifest.enter(own)
         self.own, self.manifest, self.key = own, manifest, key
         if manifest.mode == "probabilities":
             check_key(manifest, key)

@@ -47,7 +47,7 @@ class Provider:
     ) -> None:
         by_name = {card.name: card for card in manifest.providers}
         check_role(own, by_name.get(own.name), "provider", manifest)
-        manifest.require_agreed(known)
+        manifest.enter(own, known)
         self.own, self.manifest = own, manifest
         self.random = CryptoRandom() if random is None else random
         masked = manifest.aggregation == "masks"

@@ -37,7 +37,7 @@ class Receiver:
 
     def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
         check_role(own, manifest.receiver, "receiver", manifest)
-        manifest.require_agreed()
+        manifest.enter(own)
         self.own, self.manifest, self.key = own, manifest, key
         counts = manifest.mode == "counts"
         if counts:

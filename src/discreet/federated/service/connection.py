@@ -6,7 +6,7 @@ A collector that does not answer is asked again until the deadline; it may be re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
@@ -17,16 +17,38 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.agreement.signed import Agreement, seconds_left
-from discreet.federated.messages import Message
+from discreet.federated.messages import HEADER, Message, request_bytes
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["Connection", "Line"]
+__all__ = ["Connection", "Line", "SignedRequests"]
 
 A = TypeVar("A", bound=Agreement)
 
 PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 PATIENCE = 30.0
+LONELY = 60.0
+"""Seconds without an answer after which a party that has sent everything leaves."""
+
+
+class SignedRequests(httpx.Auth):
+    """Signs each request, so that the collector answers parties only.
+
+    Parameters
+    ----------
+    own : Identity
+    manifest : Agreement
+    """
+
+    def __init__(self, own: Identity, manifest: Agreement) -> None:
+        self.own, self.manifest = own, manifest
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the header with name, time and signature."""
+        target, moment = request.url.raw_path.decode(), str(int(time.time()))
+        signature = self.own.sign(request_bytes(self.manifest, request.method, target, moment))
+        request.headers[HEADER] = f"{self.own.name} {moment} {signature.hex()}"
+        yield request
 
 
 class Line(Generic[A]):
@@ -63,8 +85,14 @@ class Line(Generic[A]):
             raise SchemaError(f"{url!r} is no address; write https://collector.example:8443")
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.own, self.manifest, self.say, self.said = own, manifest, say, ""
+        self.alone: float | None = None
         self.http = httpx.Client(
-            base_url=url, timeout=PATIENCE, verify=verify, transport=transport, trust_env=False
+            base_url=url,
+            auth=SignedRequests(own, manifest),
+            timeout=PATIENCE,
+            verify=verify,
+            transport=transport,
+            trust_env=False,
         )
 
     def __enter__(self) -> Self:
@@ -85,6 +113,7 @@ class Line(Generic[A]):
             self.say(line)
 
     def _request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        began: float | None = None
         while True:
             try:
                 answer = self.http.request(method, path, **how)
@@ -95,6 +124,13 @@ class Line(Generic[A]):
                         "wrong-signature", "the collector's certificate is not under the authority"
                     ) from None
                 self._give_up_if_over(f"the collector does not answer ({type(error).__name__})")
+                began = time.monotonic() if began is None else began
+                if self.alone is not None and time.monotonic() - began > self.alone:
+                    raise ProtocolError(
+                        "abandoned",
+                        "everything was sent and accepted, but the collector is gone; whether the "
+                        "round has ended is not known here",
+                    ) from None
                 self._tell("waiting for the collector, which does not answer")
                 time.sleep(PAUSE)
         if answer.status_code < 300:
@@ -167,7 +203,8 @@ class Line(Generic[A]):
         return found
 
     def finish(self) -> None:
-        """Wait until the collector has everything, or has given up."""
+        """Wait until the collector has everything, or has given up, or has long been gone."""
+        self.alone = LONELY
         self._until(lambda state: True if state == "done" else None)
 
 

@@ -1,16 +1,24 @@
-"""What a party keeps on disk, so that being killed costs nothing: one file a message.
+"""What a party keeps on disk, so that being killed costs nothing: one file per message.
 
-A file is whole and on the disk before anyone hears that its message was accepted or sent.
+A file is whole and on the disk before anyone hears that its message was accepted or sent. The key
+that was made for the round lies here too until the round has ended; then it is deleted (which
+does not overwrite what an SSD or a backup may still hold).
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from discreet.documents import private_folder, write_atomic
+from discreet.errors import FormatError
+from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Folder"]
 
@@ -28,7 +36,69 @@ class Folder:
     """
 
     def __init__(self, path: str | Path, manifest: Agreement) -> None:
+        self.manifest = manifest
         self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder alone: two processes would send two noises under the same pads."""
+        try:
+            import fcntl
+        except ImportError:  # pragma: no cover - Windows
+            raise FormatError("a round needs a system with file locks (fcntl)") from None
+        file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise FormatError(
+                f"{self.path}: another process of this party is in the same round; wait for it, "
+                "or stop it first"
+            ) from None
+        finally:
+            os.close(file)
+
+    def join(self, own: Identity) -> None:
+        """Make the party's key for this round, or take up the one it was begun with."""
+        who = self.read("party")
+        if who is None:
+            self.write("party", own.card.fingerprint.encode())
+        elif who.decode() != own.card.fingerprint:
+            raise ProtocolError(
+                "unknown-sender", f"{self.path} belongs to another party than {own.name}"
+            )
+        if self.read("finished") is not None:
+            raise ProtocolError(
+                "late", f"{own.name} has finished this round; its key for it is erased"
+            )
+        kept = self.read("session")
+        if kept is None:
+            self.write("session", own.session(self.manifest.hash))
+        else:
+            own.resume(self.manifest.hash, kept)
+
+    def finish(self, own: Identity) -> None:
+        """Erase the party's key for this round: from now on nobody can open what was sent."""
+        self.write("finished", b"")
+        self.delete("session")
+        own.forget(self.manifest.hash)
+
+    def same(self, *contents: object) -> None:
+        """Refuse other data than what the round was begun with."""
+        digest = hashlib.sha256("\0".join(map(str, contents)).encode()).digest()
+        before = self.read("data")
+        if before is None:
+            self.write("data", digest)
+        elif before != digest:
+            raise ProtocolError(
+                "wrong-rows",
+                "the data are not those that this round was begun with; take the table as it was, "
+                "or agree on a new round",
+            )
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.path / name).unlink(missing_ok=True)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that nobody else may read, wait for the disk, and give it its name."""

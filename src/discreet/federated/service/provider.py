@@ -7,12 +7,13 @@ made, not when a round succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
@@ -20,6 +21,7 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
+from discreet.federated.vertical.arithmetic import way_of
 from discreet.schema import text_of
 
 if TYPE_CHECKING:
@@ -56,36 +58,63 @@ def provide(
     """
     manifest, own = connection.manifest, connection.own
     kept = Folder(state, manifest)
+    with kept.locked():
+        kept.join(own)
+        if manifest.partition == "horizontal":
+            exact = _counted(manifest, source)
+            kept.same(exact.tolist())
+            agreed = connection.agreed(known)
 
-    def make_submission() -> Message:
-        if charge is not None:
-            charge(agreed)
-        return horizontal.Provider(own, agreed, known).submit(exact)
+            def make_submission() -> Message:
+                machine = horizontal.Provider(own, agreed, known)
+                if charge is not None:
+                    charge(agreed)
+                return machine.submit(exact)
 
-    def make_tables() -> Message:
-        machine = vertical.Provider(own, agreed, known)
-        machine.receive(labels)
-        if charge is not None:
-            charge(agreed)
-        return machine.tables(columns, ids)
+            connection.send(kept.once("submission", make_submission))
+        else:
+            columns, ids = aligned(source, manifest.columns[own.name], id_column)
+            _check_rows(manifest, columns)
+            kept.same(ids, *(column.tolist() for column in columns.values()))
+            agreed = connection.agreed(known)
+            assert agreed.label is not None
+            labels = connection.take("labels", agreed.label.name)
 
-    if manifest.partition == "horizontal":
-        from discreet.tables import count
+            def make_tables() -> Message:
+                machine = vertical.Provider(own, agreed, known)
+                machine.receive(labels)
+                machine.check(columns, ids)
+                if charge is not None:
+                    charge(agreed)
+                return machine.tables(columns, ids)
 
-        layout = manifest.layout
-        sums = any(one.kind == "moments" for one in layout.wanted)
-        exact = layout.vector_of(
-            count(source, manifest.schema, bins=layout.bins, moments="grid" if sums else None)
-        )
-        agreed = connection.agreed(known)
-        connection.send(kept.once("submission", make_submission))
-    else:
-        columns, ids = aligned(source, manifest.columns[own.name], id_column)
-        agreed = connection.agreed(known)
-        assert agreed.label is not None
-        labels = connection.take("labels", agreed.label.name)
-        connection.send(kept.once("tables", make_tables))
-    connection.finish()
+            connection.send(kept.once("tables", make_tables))
+        connection.finish()
+        kept.finish(own)
+
+
+def _counted(manifest: Manifest, source: Any) -> Integers:
+    from discreet.tables import count
+
+    layout = manifest.layout
+    sums = any(one.kind == "moments" for one in layout.wanted)
+    return layout.vector_of(
+        count(source, manifest.schema, bins=layout.bins, moments="grid" if sums else None)
+    )
+
+
+def _check_rows(manifest: Manifest, columns: Mapping[str, Any]) -> None:
+    """Before anyone signs: as many rows as agreed, and values that the schema knows."""
+    for name, column in columns.items():
+        if len(column) != manifest.rows:
+            raise SchemaError(
+                f"{name}: the table has {len(column)} rows, the manifest {manifest.rows}; take "
+                "the aligned table, or agree on a new manifest"
+            )
+    for one in manifest.layout.wanted:
+        if one.feature in columns:
+            for _ in manifest.layout.rows(one, columns[one.feature]):
+                pass
 
 
 def label(
@@ -104,28 +133,35 @@ def label(
     """
     from discreet.encoding import class_codes
 
-    manifest = connection.manifest
+    manifest, own = connection.manifest, connection.own
     schema, kept = manifest.schema, Folder(state, manifest)
-    columns, ids = aligned(source, (schema.target,), id_column)
-    codes = class_codes(schema, columns[schema.target])
-    agreed = connection.agreed(known)
-    machine = vertical.LabelProvider(connection.own, agreed, key, known)
-    messages = machine.labels(codes, ids)
-    for card, message in zip(agreed.providers, messages, strict=True):
-        # a restarted label provider sends what it sent before
-        connection.send(kept.once(f"labels {card.name}", lambda own=message: own))  # type: ignore[misc]
-    for card in agreed.providers:
-        machine.receive(connection.take("tables", card.name))
-    if machine.way.deals:
-        machine.receive(connection.take("correction", agreed.collector.name))
+    with kept.locked():
+        kept.join(own)
+        columns, ids = aligned(source, (schema.target,), id_column)
+        codes = class_codes(schema, columns[schema.target])
+        _check_rows(manifest, columns)
+        if manifest.label == own.card:
+            way_of(manifest).check_key(key)
+        kept.same(ids, codes.tolist())
+        agreed = connection.agreed(known)
+        machine = vertical.LabelProvider(own, agreed, key, known)
+        messages = machine.labels(codes, ids)
+        for card, message in zip(agreed.providers, messages, strict=True):
+            # a restarted label provider sends what it sent before
+            connection.send(kept.once(f"labels {card.name}", lambda own=message: own))  # type: ignore[misc]
+        for card in agreed.providers:
+            machine.receive(connection.take("tables", card.name))
+        if machine.way.deals:
+            machine.receive(connection.take("correction", agreed.collector.name))
 
-    def make_shares() -> Message:
-        if charge is not None:
-            charge(agreed)
-        return machine.shares()
+        def make_shares() -> Message:
+            if charge is not None:
+                charge(agreed)
+            return machine.shares()
 
-    connection.send(kept.once("shares", make_shares))
-    connection.finish()
+        connection.send(kept.once("shares", make_shares))
+        connection.finish()
+        kept.finish(own)
 
 
 def aligned(

@@ -1,7 +1,9 @@
-"""A receiver as a program: signs, waits for the result, opens it, and says that it has it."""
+"""A receiver as a program: signs, waits for the result, opens it, and confirms once it is kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.federated import horizontal, vertical
@@ -9,6 +11,7 @@ from discreet.federated.agreement.identity import Card
 from discreet.federated.messages import Message
 from discreet.federated.release import Release
 from discreet.federated.service.connection import Connection
+from discreet.federated.service.folder import Folder
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
@@ -17,25 +20,39 @@ __all__ = ["receive"]
 
 
 def receive(
-    connection: Connection, key: PrivateKey | None = None, known: tuple[Card, ...] = ()
+    connection: Connection,
+    state: str | Path,
+    keep: Callable[[Release], None],
+    key: PrivateKey | None = None,
+    known: tuple[Card, ...] = (),
 ) -> Release:
     """Take part in a round as the receiver.
 
     Parameters
     ----------
     connection : Connection
+    state : path
+        A folder for the key of the round; until the end the result can be fetched again with it.
+    keep : callable
+        Puts the result where it belongs. Only when it returns is the collector told that the
+        result has arrived: if it fails, the round can be opened again.
     key : PrivateKey, optional
         Needed in mode ``counts`` of a horizontal round with Paillier.
     known : tuple of Card
         Parties whose keys were checked out of band.
     """
-    agreed, own = connection.agreed(known), connection.own
-    kind = "total" if agreed.mode == "counts" else "model"
-    machine: horizontal.Receiver | vertical.Receiver
-    if agreed.partition == "vertical":
-        machine = vertical.Receiver(own, agreed)
-    else:
-        machine = horizontal.Receiver(own, agreed, key)
-    release = machine.receive(connection.take(kind, agreed.collector.name))
-    connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
+    own, kept = connection.own, Folder(state, connection.manifest)
+    with kept.locked():
+        kept.join(own)
+        agreed = connection.agreed(known)
+        kind = "total" if agreed.mode == "counts" else "model"
+        machine: horizontal.Receiver | vertical.Receiver
+        if agreed.partition == "vertical":
+            machine = vertical.Receiver(own, agreed)
+        else:
+            machine = horizontal.Receiver(own, agreed, key)
+        release = machine.receive(connection.take(kind, agreed.collector.name))
+        keep(release)
+        connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
+        kept.finish(own)
     return release

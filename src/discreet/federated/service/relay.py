@@ -7,6 +7,7 @@ again at any point.
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement, seconds_left
-from discreet.federated.messages import Expected, Inbox, Message
+from discreet.federated.messages import Expected, Inbox, Message, request_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.folder import Folder
 
 __all__ = ["Carrier"]
+
+CLOCKS = 600
+"""Seconds by which the clocks of two parties may differ."""
 
 A = TypeVar("A", bound=Agreement)
 
@@ -44,13 +48,19 @@ class Carrier(ABC, Generic[A]):
         self.routes = routes
         self.largest = max(r.stop for expected in routes.values() for r in expected.values())
         self.inboxes = {n: Inbox(manifest, n, e) for n, e in routes.items()}
+        self.folder.join(own)
         self.manifest = manifest.signed_by(own)
+        self.seen: set[str] = set()
+        """Who has asked since there is a result, and so knows that it may leave."""
         for data in self.folder.files(".signature"):
             name, _, signature = data.decode().partition(" ")
             self._signed(name, signature)
         self._begin()
         for data in self.folder.files(".message"):
-            self._accept(data, stored=True)
+            try:
+                self._accept(data, stored=True)
+            except ProtocolError:  # kept, but killed before it was refused
+                continue
 
     # what those who inherit fill in
 
@@ -104,9 +114,16 @@ class Carrier(ABC, Generic[A]):
             self._refuse_if_over()
             if name not in self.manifest.parties:
                 raise ProtocolError("unknown-sender", f"{name!r} takes no part in this round")
-            if len(signature) != 128 or not self._signed(name, signature):
-                kind = self.manifest.KIND
+            kind, before = self.manifest.KIND, self.manifest.signatures.get(name)
+            if not self.manifest.accepts(name, signature):
                 raise ProtocolError("wrong-signature", f"{name} has not signed this {kind}")
+            if before not in (None, "", signature):
+                raise ProtocolError(
+                    "duplicate",
+                    f"{name} has signed this {kind} before, with another key for the round; start "
+                    "it with the state folder that it was begun with, or agree on a new round",
+                )
+            self._signed(name, signature)
             self.folder.write(f"{name}.signature", f"{name} {signature}".encode())
             self._begin()
 
@@ -118,18 +135,48 @@ class Carrier(ABC, Generic[A]):
             self._accept(data)
 
     def _accept(self, data: bytes, stored: bool = False) -> None:
+        """Disk first, then the machine: a full disk changes nothing, and a retry is welcome."""
         recipient = Message.from_json(data, self.largest).recipient
         if recipient not in self.inboxes:
             raise ProtocolError("wrong-recipient", f"nothing is sent to {recipient!r} here")
         inbox = self.inboxes[recipient]
         message = inbox.read(data)
-        if recipient == self.own.name and message.kind != "received":
-            self._take(message)
+        if message.kind == "received" and not self.done and not stored:
+            raise ProtocolError("out-of-order", f"{message.sender} cannot have the result yet")
+        name = f"{message.recipient} {message.sender} {message.kind}.message"
         if not stored:
-            name = f"{message.recipient} {message.sender} {message.kind}.message"
             self.folder.write(name, message.to_json())
+        try:
+            if recipient == self.own.name and message.kind != "received":
+                self._take(message)
+        except ProtocolError:
+            self.folder.delete(name)
+            raise
         inbox.keep(message)
         self._advance()
+
+    def authenticated(self, line: str, method: str, target: str) -> str:
+        """Who signed a request, or a refusal: only parties may ask, each for its own messages."""
+        name, moment, signature = (*line.split(" "), "", "", "")[:3]
+        card = self.manifest.parties.get(name)
+        try:
+            late = abs(time.time() - int(moment)) > CLOCKS
+            given = bytes.fromhex(signature)
+        except ValueError:
+            late, given = True, b""
+        signed = request_bytes(self.manifest, method, target, moment)
+        if card is None or not card.verify(given, signed):
+            raise ProtocolError("wrong-signature", "this request is not signed by a party")
+        if late:
+            raise ProtocolError(
+                "wrong-signature", f"the clock of {name} and the collector's differ too much"
+            )
+        return name
+
+    @property
+    def everyone_knows(self) -> bool:
+        """Whether all other parties have heard that there is a result."""
+        return self.seen >= self.manifest.parties.keys() - {self.own.name}
 
     def messages(self, recipient: str) -> list[Message]:
         """What has come for a party."""
@@ -141,8 +188,17 @@ class Carrier(ABC, Generic[A]):
     @property
     def over(self) -> bool:
         """Whether the deadline has passed without a result."""
+        return not self.done and self._late_by_now
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the deadline has passed with a result that was not taken."""
+        return self.done and not self.finished and self._late_by_now
+
+    @property
+    def _late_by_now(self) -> bool:
         left = seconds_left(self.manifest)
-        return not self.done and left is not None and left <= 0
+        return left is not None and left <= 0
 
     def _refuse_if_over(self) -> None:
         if self.over:
@@ -155,6 +211,11 @@ class Carrier(ABC, Generic[A]):
     def waiting(self) -> str:
         """The state in one line."""
         with self.lock:
+            if self.overdue:
+                return (
+                    f"the deadline has passed; {self._after()}. Started again with the same "
+                    "state folder, the collector serves it still"
+                )
             if self.done:
                 return self._after()
             names, left = self.missing(), seconds_left(self.manifest)
@@ -173,9 +234,11 @@ class Carrier(ABC, Generic[A]):
     def actors(self) -> int:
         """How many parties send something before there is a result."""
 
-    def status(self) -> dict[str, Any]:
-        """The state for programs."""
+    def status(self, asked_by: str = "") -> dict[str, Any]:
+        """The state for programs; whoever asks knows it from then on."""
         with self.lock:
             stage = "signing" if self.manifest.unsigned else "collecting"
             stage = "done" if self.done else "abandoned" if self.over else stage
+            if self.done:
+                self.seen.add(asked_by)
             return {"state": stage, "missing": list(self.missing()), "line": self.waiting()}

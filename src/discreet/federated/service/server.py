@@ -3,11 +3,12 @@
     GET  /manifest              the manifest with the signatures so far
     POST /signatures/{name}     a party's signature
     POST /messages              a message, for the collector or to be carried to another party
-    GET  /messages/{recipient}  what has come for a party: encrypted or uniform to everyone else
+    GET  /messages/{recipient}  what has come for a party, for this party alone
     GET  /status                who is missing, and how long there is
 
-A refusal is a JSON object with a reason and a sentence. Nothing is answered with success before
-it is on the disk, so the process may be killed and started again at any point.
+Requests are signed by the party that makes them, before a body is read. A refusal is a JSON object
+with a reason and a sentence. No signature or message is answered with success before it is on the
+disk, so the process may be killed and started again at any point.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from starlette.exceptions import HTTPException
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.messages import ROOM, Message
+from discreet.federated.messages import HEADER, ROOM, Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.relay import Carrier
 from discreet.federated.service.routes import routes
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Round", "application", "largest_body"]
 
+SIGNED = 256
+"""Characters of a signature at most."""
 CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
 
 
@@ -82,8 +85,9 @@ class Round(Carrier[Manifest]):
             return [self.result]
         label = self.manifest.label
         if isinstance(self.machine, vertical.Collector) and label and label.name == recipient:
-            dealt = self.machine.correction()
-            return [] if dealt is None else [dealt]
+            machine = self.machine
+            if machine.way.deals:
+                return [self.folder.once("correction", machine.correction)]
         return []
 
     @property
@@ -138,25 +142,35 @@ def application(running: Carrier[Any]) -> FastAPI:
         sentence = f"there is no {request.method} {request.url.path} here"
         return JSONResponse({"reason": "unknown-path", "sentence": sentence}, error.status_code)
 
+    def asked_by(request: Request) -> str:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        line = request.headers.get(HEADER, "")
+        return running.authenticated(line, request.method, target)
+
     @app.get("/manifest")
-    def manifest() -> Response:
+    def manifest(request: Request) -> Response:
+        asked_by(request)
         return Response(running.manifest.to_json(), media_type="application/json")
 
     @app.get("/status")
-    def status() -> dict[str, Any]:
-        return running.status()
+    def status(request: Request) -> dict[str, Any]:
+        return running.status(asked_by(request))
 
     @app.post("/signatures/{name}")
     async def sign(name: str, request: Request) -> dict[str, Any]:
-        text = (await body_of(request, 256, ProtocolError)).decode("ascii", "replace")
+        text = (await body_of(request, SIGNED, ProtocolError)).decode("ascii", "replace")
         return await _done(running.sign, name, text)
 
     @app.post("/messages")
     async def post(request: Request) -> dict[str, Any]:
+        asked_by(request)  # before a body of any size is read
+        running.manifest.require_agreed()
         return await _done(running.post, await body_of(request, most, ProtocolError))
 
     @app.get("/messages/{recipient}")
-    def messages(recipient: str, sender: str = "", kind: str = "") -> Response:
+    def messages(request: Request, recipient: str, sender: str = "", kind: str = "") -> Response:
+        if asked_by(request) != recipient:
+            raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
         for one in running.messages(recipient):
             if one.kind == kind and sender in ("", one.sender):
                 return Response(one.to_json(), media_type="application/json")

@@ -30,7 +30,7 @@ class Collector(VerticalParty):
 
     def __init__(self, own: Identity, manifest: Manifest, random: Random | None = None) -> None:
         super().__init__(own, manifest, manifest.collector, "collector")
-        manifest.require_agreed()
+        manifest.enter(own)
         self.random = CryptoRandom() if random is None else random
         expected = {(self.label.name, "shares"): exactly(self.way.all_sums + SEAL)}
         self.inbox = Inbox(manifest, own.name, expected)
@@ -38,9 +38,9 @@ class Collector(VerticalParty):
         self._total = b""
         self._result: Message | None = None
 
-    def correction(self) -> Message | None:
-        """With masks: what the label provider needs; always the same. Nothing with Paillier."""
-        if self._correction is None and self.way.deals:
+    def correction(self) -> Message:
+        """What the label provider needs where the way deals masks; always the same content."""
+        if self._correction is None:
             key = self.way.pair(self.own, self.label, "correction")
             content = sealed(key, self.way.correction(self.own))
             self._correction = self._send("correction", self.label.name, content)

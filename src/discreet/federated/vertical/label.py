@@ -45,7 +45,7 @@ class LabelProvider(VerticalParty):
         random: Random | None = None,
     ) -> None:
         super().__init__(own, manifest, manifest.label, "label provider")
-        manifest.require_agreed(known)
+        manifest.enter(own, known)
         self.way.check_key(key)
         self.key, self.random = key, CryptoRandom() if random is None else random
         expected = {

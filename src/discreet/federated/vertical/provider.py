@@ -39,7 +39,7 @@ class Provider(VerticalParty):
     ) -> None:
         cards = {card.name: card for card in manifest.providers}
         super().__init__(own, manifest, cards.get(own.name), "provider")
-        manifest.require_agreed(known)
+        manifest.enter(own, known)
         self.random = CryptoRandom() if random is None else random
         expected = {(self.label.name, "labels"): exactly(self.way.labels_size + TAG)}
         self.inbox = Inbox(manifest, own.name, expected)
@@ -53,6 +53,14 @@ class Provider(VerticalParty):
         self.inbox.keep(message)
         return message
 
+    def check(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> bytes:
+        """Refuse rows that are not those of the labels; gives the proof of their order."""
+        self.inbox.require_all()
+        order = self._order(self.label, ids)
+        if self.inbox.payload(self.label.name, "labels")[-TAG:] != order:
+            raise ProtocolError("wrong-rows", f"{self.label.name} has other rows, or another order")
+        return order
+
     def tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
         """The class counts of one's own columns, still hidden and under a pad.
 
@@ -62,13 +70,8 @@ class Provider(VerticalParty):
         ids : iterable, optional
             Of the rows, in order.
         """
-        self.inbox.require_all()
         if self._tables is None:
-            order = self._order(self.label, ids)
-            if self.inbox.payload(self.label.name, "labels")[-TAG:] != order:
-                raise ProtocolError(
-                    "wrong-rows", f"{self.label.name} has other rows, or another order"
-                )
+            order = self.check(columns, ids)
             noise = self._share(self.own.name, self.random)
             content = self.way.tables(self.own, self._hidden, columns, noise)
             self._tables = self._send("tables", self.label.name, content + order)

@@ -19,7 +19,7 @@ class Receiver(VerticalParty):
 
     def __init__(self, own: Identity, manifest: Manifest) -> None:
         super().__init__(own, manifest, manifest.receiver, "receiver")
-        manifest.require_agreed()
+        manifest.enter(own)
         counts = manifest.mode == "counts"
         length = exactly(self.way.all_sums + SEAL) if counts else range(1, LARGEST_MODEL)
         kind = "total" if counts else "model"

@@ -1,0 +1,181 @@
+"""Killed, restarted, started twice, out of disk space: nothing is lost, nothing is paid twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rounds import NAMES, PARTIES, counted, horizontal_manifest, vector_of, vertical_manifest
+from test_collector import Served, frame, run_all, signed_round, soon, unsigned
+
+from discreet.errors import FormatError, SchemaError
+from discreet.federated import horizontal
+from discreet.federated.agreement.identity import Identity
+from discreet.federated.refusals import ProtocolError
+from discreet.federated.service.connection import Connection
+from discreet.federated.service.folder import Folder
+from discreet.federated.service.provider import label, provide
+from discreet.federated.service.receiver import receive
+from discreet.federated.service.server import Round
+
+
+def test_a_state_folder_is_held_by_one_process_at_a_time(tmp_path):
+    """Two would send two noises under the same pads."""
+    kept = Folder(tmp_path, horizontal_manifest())
+    with kept.locked(), pytest.raises(FormatError, match="another process"), kept.locked():
+        pass
+    with kept.locked():
+        pass
+
+
+def test_a_state_folder_belongs_to_one_party_and_keeps_its_key_until_the_end(tmp_path):
+    manifest = horizontal_manifest()
+    own = Identity.from_json(PARTIES["hospital-a"].to_json())
+    kept = Folder(tmp_path, manifest)
+    kept.join(own)
+    first = own.join(manifest.hash)
+    with pytest.raises(ProtocolError, match="belongs to another party"):
+        kept.join(PARTIES["hospital-b"])
+    restarted = Identity.from_json(own.to_json())
+    Folder(tmp_path, manifest).join(restarted)
+    assert restarted.join(manifest.hash) == first
+    session = kept.path / "session"
+    assert session.stat().st_mode & 0o777 == 0o600
+    kept.finish(restarted)
+    assert not session.exists()
+    assert restarted.join(manifest.hash) != first  # forgotten in memory too
+    with pytest.raises(ProtocolError, match="has finished this round"):
+        kept.join(own)
+
+
+def test_a_second_key_of_one_party_is_refused_by_the_collector(tmp_path):
+    """Others may have computed with the first already."""
+    manifest = unsigned(horizontal_manifest())
+    running = Round(PARTIES["collector"], manifest, tmp_path)
+    lost = Identity.from_json(PARTIES["hospital-a"].to_json())
+    running.sign("hospital-a", manifest.signed_by(lost).signatures["hospital-a"])
+    again = Identity.from_json(PARTIES["hospital-a"].to_json())
+    with pytest.raises(ProtocolError, match="with another key for the round"):
+        running.sign("hospital-a", manifest.signed_by(again).signatures["hospital-a"])
+    running.sign("hospital-a", manifest.signed_by(lost).signatures["hospital-a"])
+
+
+def test_a_full_disk_changes_nothing_and_a_retry_is_welcome(tmp_path, monkeypatch):
+    manifest = horizontal_manifest(epsilon=math.inf)
+    exact = counted(manifest)
+    running = signed_round(manifest, tmp_path)
+    said = [
+        horizontal.Provider(PARTIES[name], manifest).submit(own).to_json()
+        for name, own in zip(NAMES, exact, strict=True)
+    ]
+
+    def full(*_):
+        raise FormatError("No space left on device")
+
+    for message in said:
+        with monkeypatch.context() as patch:
+            patch.setattr(running.folder, "write", full)
+            with pytest.raises(FormatError, match="No space left"):
+                running.post(message)
+        running.post(message)
+    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(
+        running.messages("receiver")[0]
+    )
+    assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
+
+
+def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
+    manifest = vertical_manifest(epsilon=math.inf)
+    running = signed_round(manifest, tmp_path)
+    from discreet.federated.messages import Message
+
+    size = running.routes["collector"]["labels", "shares"].start
+    garbage = Message.create(PARTIES["labels"], manifest, "shares", "collector", bytes(size))
+    with pytest.raises(ProtocolError, match="does not open"):
+        running.post(garbage.to_json())
+    assert list(running.folder.files(".message")) == []
+
+
+def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_again(tmp_path):
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
+    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    kept = []
+
+    def nowhere(release):
+        raise FormatError("/nowhere/model.json: cannot be written")
+
+    def stubborn(connection):
+        with pytest.raises(FormatError, match="cannot be written"):
+            receive(connection, tmp_path / "receiver", nowhere)
+        assert running.done
+        assert not running.finished
+        return receive(connection, tmp_path / "receiver", kept.append)
+
+    parts = [
+        (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+        for seed, name in enumerate(NAMES)
+    ]
+    with Served(running) as url:
+        release = run_all(url, manifest, [*parts, ("receiver", stubborn)], tmp_path)
+    assert kept == [release]
+    assert running.finished
+    assert running.everyone_knows
+
+
+def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
+    """And labels that changed between two starts."""
+    manifest = unsigned(vertical_manifest(epsilon=math.inf, deadline=soon(5)))
+    whole = {**frame(3, 40), "id": np.arange(40)}
+    with Connection("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as connection:
+        short = {name: column[:-1] for name, column in whole.items()}
+        with pytest.raises(SchemaError, match="39 rows, the manifest 40"):
+            provide(connection, short, tmp_path / "a", id_column="id")
+        odd = {**whole, "colour": np.array(["green"] * 40, dtype=object)}
+        with pytest.raises(SchemaError, match="green"):
+            provide(connection, odd, tmp_path / "a", id_column="id")
+    soon_over = replace(manifest, deadline=soon(0.2))
+    with Connection("http://127.0.0.1:9", PARTIES["labels"], soon_over) as connection:
+        with pytest.raises(ProtocolError, match="does not answer"):
+            label(connection, whole, tmp_path / "l", id_column="id")
+        flipped = {**whole, "class": whole["class"][::-1]}
+        with pytest.raises(ProtocolError, match="not those that this round was begun with"):
+            label(connection, flipped, tmp_path / "l", id_column="id")
+
+
+def test_requests_of_strangers_and_old_ones_are_refused(tmp_path, monkeypatch):
+    manifest = unsigned(horizontal_manifest())
+    running = Round(PARTIES["collector"], manifest, tmp_path)
+    own = PARTIES["hospital-a"]
+    from discreet.federated.messages import request_bytes
+
+    def line(moment, who=own, target="/status"):
+        signature = who.sign(request_bytes(manifest, "GET", target, moment))
+        return f"{own.name} {moment} {signature.hex()}"
+
+    import time
+
+    now = str(int(time.time()))
+    assert running.authenticated(line(now), "GET", "/status") == "hospital-a"
+    for wrong in ("", "x", "hospital-a now 00", line(now, PARTIES["hospital-b"]), line("0")):
+        with pytest.raises(ProtocolError, match="wrong-signature"):
+            running.authenticated(wrong, "GET", "/status")
+    with pytest.raises(ProtocolError, match="wrong-signature"):
+        running.authenticated(line(now, target="/manifest"), "GET", "/status")
+
+
+def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path):
+    manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(0.8))
+    running = signed_round(manifest, tmp_path)
+    for name, own in zip(NAMES, counted(manifest), strict=True):
+        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own).to_json())
+    assert not running.overdue
+    import time
+
+    time.sleep(0.9)
+    assert running.overdue
+    assert not running.over
+    assert "serves it still" in running.waiting()
+    done = horizontal.Receiver(PARTIES["receiver"], manifest)
+    assert done.receive(running.messages("receiver")[0]).statistics is not None
