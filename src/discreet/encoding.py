@@ -34,6 +34,9 @@ Bins = int | Mapping[str, int | Sequence[float]]
 
 GRID_LEVELS = 1 << 16
 
+NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
+"""What some releases of NumPy turn into a float nevertheless."""
+
 
 def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
     """None, NaN, NaT, pandas' NA, the empty string, or one of the tokens."""
@@ -318,7 +321,7 @@ def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
     if is_missing(value, tokens):
         return math.nan
     try:
-        if not isinstance(value, (complex, np.complexfloating)):  # NumPy would drop half of it
+        if not isinstance(value, NOT_NUMBERS):
             return float(value)
     except OverflowError:
         raise SchemaError(

@@ -148,7 +148,7 @@ def _domain(column: Any) -> list[Any]:
 
     distinct = [
         value.item() if isinstance(value, np.generic) else value
-        for value in pd.unique(pd.Series(_flat(column)))
+        for value in pd.unique(_flat(column))
         if not is_missing(value)
     ]
     if not distinct:
