@@ -16,7 +16,7 @@ from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
 from discreet.mechanisms.frequency import DE
-from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, Laplace, PiecewiseMany
+from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, LaplaceMean, PiecewiseMany
 from discreet.randomness import SeededRandom
 from discreet.schema import Schema
 
@@ -85,11 +85,11 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
         parameters["scale_2_32"] = str(int(parameters["scale_2_32"]) // 2)
 
     def more_epsilon(whole: dict[str, Any]) -> None:  # consistent, but not what the plan says
-        strong = Laplace(2.0, plan.questions[last].mechanism.size, active=2)
+        strong = LaplaceMean(2.0, plan.questions[last].mechanism.size, active=2)
         whole["questions"][last]["parameters"] = strong.parameters()
 
     def fewer_active(whole: dict[str, Any]) -> None:
-        one = Laplace(1.0, plan.questions[last].mechanism.size, active=1)
+        one = LaplaceMean(1.0, plan.questions[last].mechanism.size, active=1)
         whole["questions"][last]["parameters"] = one.parameters()
 
     for edit, message in (
@@ -175,7 +175,7 @@ def test_a_plan_that_no_device_could_follow_is_refused(schema: Schema) -> None:
         Plan(schema, 1.0, [Question(("colour",), DuchiMany(1.0, 2), 1, 1)])
     by_bin = Question(("income",), DE(1.0, 4), 1)
     by_mean = Question(("income",), DuchiMany(1.0, 2), 1, 1)
-    with pytest.raises(SchemaError, match="both by cell and by its mean"):
+    with pytest.raises(SchemaError, match="both by bin and by its mean"):
         Plan(schema, 1.0, [by_bin, by_mean], {"income": (0, 500, 1000)})
 
 

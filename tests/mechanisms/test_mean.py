@@ -29,7 +29,7 @@ from discreet.mechanisms.mean import (
     DuchiMany,
     Hybrid,
     HybridMany,
-    Laplace,
+    LaplaceMean,
     MeanOracle,
     OneBit,
     Piecewise,
@@ -59,8 +59,8 @@ DEFAULT: list[MeanOracle] = [
     oracle
     for epsilon in (0.5, 2.0, 6.0)
     for oracle in (
-        Laplace(epsilon),
-        Laplace(epsilon, 3),
+        LaplaceMean(epsilon),
+        LaplaceMean(epsilon, 3),
         Duchi(epsilon),
         DuchiMany(epsilon, 4),
         DuchiMany(epsilon, 7),
@@ -139,7 +139,7 @@ def test_estimates_are_the_debiased_sums() -> None:
 
 
 def test_laplace_is_unbiased_but_for_its_cut_ends() -> None:
-    oracle = Laplace(5.0, resolution=1)
+    oracle = LaplaceMean(5.0, resolution=1)
     vectors = debiased(oracle, oracle.outputs())
     for point, row in zip(oracle.inputs(), oracle.channel(), strict=True):
         (mean,) = mean_of(zip(row, vectors, strict=True))
@@ -208,7 +208,7 @@ def test_many_draws_agree_with_the_channel(oracle: MeanOracle) -> None:
 
 
 def test_many_draws_of_laplace_agree_with_its_law() -> None:
-    oracle = Laplace(3.0, resolution=4)
+    oracle = LaplaceMean(3.0, resolution=4)
     reports = oracle.perturb(np.full(100_000, 0.5), SeededRandom(1))
     counts, row = counted(oracle, reports), oracle.channel([2])[0]
     kept = slice(oracle.largest - 15, oracle.largest + 20)  # the tails as one cell
@@ -255,7 +255,7 @@ def test_variances_are_those_of_the_channel(oracle: MeanOracle) -> None:
         Duchi(1.0, resolution=2),
         Piecewise(2.0, resolution=2),
         Hybrid(2.0, resolution=2),
-        Laplace(6.0, resolution=2),
+        LaplaceMean(6.0, resolution=2),
     ],
     ids=repr,
 )
@@ -308,7 +308,7 @@ def test_the_published_variances_are_reached(epsilon: float, t: float) -> None:
     corner = 8 / 3 * bound  # C_5 = 2^4 / binom(4, 2), for 5 coordinates and for 4
     assert DuchiMany(epsilon, 5).variance(t) == pytest.approx(corner**2 - t**2, rel=1e-9)
     assert DuchiMany(epsilon, 4).variance(t) == pytest.approx(corner**2 - t**2, rel=1e-9)
-    assert Laplace(epsilon, 3).variance(t) == pytest.approx(8 * 9 / epsilon**2, rel=1e-4)
+    assert LaplaceMean(epsilon, 3).variance(t) == pytest.approx(8 * 9 / epsilon**2, rel=1e-4)
 
 
 def test_a_finer_grid_comes_closer_to_the_published_piecewise() -> None:
@@ -332,7 +332,7 @@ def test_the_least_window_is_the_best_of_all(epsilon: float) -> None:
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 0.61, 0.7, 1.29, 8.0])
 def test_hybrid_has_the_least_worst_case_of_all(epsilon: float) -> None:
     hybrid = Hybrid(epsilon).worst_variance() * (1 - 1e-9)
-    for other in (Laplace, Duchi, Piecewise):
+    for other in (LaplaceMean, Duchi, Piecewise):
         assert hybrid <= other(epsilon).worst_variance()
     assert hybrid <= Hybrid(epsilon, "published").worst_variance()
     assert hybrid <= Piecewise(epsilon, "published").worst_variance()
@@ -394,7 +394,7 @@ def test_a_wrong_epsilon_is_a_clear_error(kind: Any) -> None:
             kind(1.0, *size, resolution=wrong_grid)
 
 
-@pytest.mark.parametrize("kind", [Laplace, DuchiMany, OneBit, PiecewiseMany, HybridMany])
+@pytest.mark.parametrize("kind", [LaplaceMean, DuchiMany, OneBit, PiecewiseMany, HybridMany])
 def test_a_wrong_size_is_a_clear_error(kind: Any) -> None:
     for wrong in (0, -1, 2.5, None):
         with pytest.raises(SchemaError, match="size is"):
@@ -408,7 +408,7 @@ def test_other_wrong_parameters_are_clear_errors() -> None:
     with pytest.raises(SchemaError, match="window is 2000"):
         Piecewise(1.0, 2000)
     with pytest.raises(PrivacyError, match="needs noise beyond"):
-        Laplace(1e-9, 10_000)
+        LaplaceMean(1e-9, 10_000)
     with pytest.raises(SchemaError, match="values lie in"):
         Piecewise(1.0).variance(1.5)
     with pytest.raises(SchemaError, match="cells"):
@@ -416,7 +416,7 @@ def test_other_wrong_parameters_are_clear_errors() -> None:
     with pytest.raises(SchemaError, match="cells"):
         DuchiMany(1.0, 5000).outputs()
     with pytest.raises(SchemaError, match="too large to write out"):
-        Laplace(1.0, 2).outputs()
+        LaplaceMean(1.0, 2).outputs()
     with pytest.raises(SchemaError, match="level 5"):
         Duchi(1.0, resolution=4).channel([5])
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -445,7 +445,7 @@ def test_wrong_values_are_refused_without_repeating_them(oracle: MeanOracle) -> 
 
 
 def test_one_number_may_come_as_a_flat_array() -> None:
-    for oracle in (Laplace(1.0), Duchi(1.0), Hybrid(1.0), OneBit(1.0, 1)):
+    for oracle in (LaplaceMean(1.0), Duchi(1.0), Hybrid(1.0), OneBit(1.0, 1)):
         assert oracle.perturb([0.5, -0.5], SeededRandom(8)).shape == (2, oracle.width)
         assert oracle.perturb(np.empty(0), SeededRandom(8)).shape == (0, oracle.width)
     with pytest.raises(SchemaError, match="takes 3 numbers a respondent"):
@@ -458,8 +458,8 @@ def test_one_number_may_come_as_a_flat_array() -> None:
         (Duchi(1.0), [2]),
         (Duchi(1.0), [-1]),
         (DuchiMany(1.0, 3), [0, 1, 2]),
-        (Laplace(1.0), [Laplace(1.0).largest + 1]),
-        (Laplace(1.0, 2), [0, -Laplace(1.0, 2).largest - 1]),
+        (LaplaceMean(1.0), [LaplaceMean(1.0).largest + 1]),
+        (LaplaceMean(1.0, 2), [0, -LaplaceMean(1.0, 2).largest - 1]),
         (Piecewise(1.0), [Piecewise(1.0).largest + 1]),
         (Piecewise(1.0), [-(2**63)]),
         (Hybrid(1.0), [Hybrid(1.0).sign + 1]),
@@ -559,14 +559,14 @@ def numbers_in(value: Any) -> list[Any]:
 
 
 def test_parameters_hold_no_number_that_javascript_would_round() -> None:
-    for oracle in [*DEFAULT, Laplace(1e-9), Piecewise(1e6)]:
+    for oracle in [*DEFAULT, LaplaceMean(1e-9), Piecewise(1e6)]:
         assert max(map(abs, numbers_in(oracle.parameters()))) < 2**53
         assert oracle.parameters()["mechanism"] == oracle.name
         assert MEAN_ORACLES[oracle.name] is type(oracle)
 
 
 def test_a_laplace_scale_is_told_exactly() -> None:
-    oracle = Laplace(0.3, 3)
+    oracle = LaplaceMean(0.3, 3)
     assert Fraction(int(oracle.parameters()["scale_2_32"]), 2**32) == oracle.scale
 
 

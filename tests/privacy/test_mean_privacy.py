@@ -27,7 +27,7 @@ from discreet.mechanisms.mean import (
     DuchiMany,
     Hybrid,
     HybridMany,
-    Laplace,
+    LaplaceMean,
     MeanOracle,
     OneBit,
     Piecewise,
@@ -105,7 +105,7 @@ def test_the_worst_ratio_is_at_most_exp_epsilon_and_no_less_than_needed(epsilon:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_default_resolutions_spend_the_whole_epsilon(epsilon: float) -> None:
     for n in (1, 2, 7, 28):
-        many = (Laplace, DuchiMany, OneBit, PiecewiseMany, HybridMany)
+        many = (LaplaceMean, DuchiMany, OneBit, PiecewiseMany, HybridMany)
         for oracle in (Duchi(epsilon), Piecewise(epsilon), Hybrid(epsilon), *(
             kind(epsilon, n) for kind in many
         )):  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_split_epsilon_adds_up_to_no_more() -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: int) -> None:
-    oracle = Laplace(epsilon, size)
+    oracle = LaplaceMean(epsilon, size)
     # P(o | a) / P(o | b) <= exp(|a - b| / scale) <= exp(2 R size / scale): triangle inequality
     loss = 2 * oracle.resolution * oracle.size / oracle.scale
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < loss <= Fraction(epsilon)
@@ -143,7 +143,7 @@ def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: in
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "size"), [(0.5, 1), (1.0, 1), (2.0, 1), (5.0, 1), (60.0, 2)])
 def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> None:
-    channel = Laplace(epsilon, size, resolution=1).channel()
+    channel = LaplaceMean(epsilon, size, resolution=1).channel()
     assert private(epsilon, channel)
     assert epsilon_of_channel(channel) == pytest.approx(epsilon, abs=1e-6)
 
@@ -152,7 +152,7 @@ def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> Non
 def test_laplace_with_one_active_number_keeps_its_promise_for_such_vectors_only(
     epsilon: float,
 ) -> None:
-    oracle = Laplace(epsilon, 2, active=1, resolution=1)
+    oracle = LaplaceMean(epsilon, 2, active=1, resolution=1)
     rows = dict(zip(oracle.inputs(), oracle.channel(), strict=True))
     allowed = [row for levels, row in rows.items() if np.count_nonzero(levels) <= 1]
     assert private(epsilon, allowed)
@@ -166,7 +166,7 @@ def test_laplace_with_one_active_number_keeps_its_promise_for_such_vectors_only(
 @pytest.mark.parametrize("active", [0, 3, 1.5, True])
 def test_active_numbers_must_be_some_of_them(active: Any) -> None:
     with pytest.raises(SchemaError, match="active is"):
-        Laplace(1.0, 2, active=active)
+        LaplaceMean(1.0, 2, active=active)
 
 
 # The channel of the code itself

@@ -16,7 +16,7 @@ from discreet.encoding import Bins, Cells, numbers_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.local.plan import Assignment, Plan, Question, share_of
 from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
-from discreet.mechanisms.mean import DuchiMany, HybridMany, Laplace, MeanOracle, OneBit
+from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.schema import Categorical, Numeric, Schema
 
@@ -246,7 +246,7 @@ def _mean_questions(
     names = tuple(feature.name for feature in features)
     whole = len(names) * classes
     if approach == 1:
-        return [(names, Laplace(epsilon, whole, active=len(names)), 1.0)]
+        return [(names, LaplaceMean(epsilon, whole, active=len(names)), 1.0)]
     if approach == 2:
         kinds = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
         if mechanism not in kinds:
@@ -254,7 +254,7 @@ def _mean_questions(
         return [(names, kinds[mechanism](epsilon, whole), 1.0)]
     if approach == 3:
         share = 1 / len(names)
-        return [((name,), Laplace(epsilon, classes, active=1), share) for name in names]
+        return [((name,), LaplaceMean(epsilon, classes, active=1), share) for name in names]
     if approach == "hybrid":
         return [(names, HybridMany(epsilon, whole), 1.0)]
     raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")

@@ -16,7 +16,7 @@ from discreet.collection.protocol import FEW, LARGEST
 from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, oracle_of
-from discreet.mechanisms.mean import MEAN_ORACLES, Laplace, MeanOracle
+from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
 
 __all__ = ["Question", "QuestionBody", "mean_oracle_of"]
 
@@ -59,7 +59,7 @@ class Question:
                 f"a report of {self.mechanism.name} would hold {self.mechanism.width} numbers, at "
                 f"most {MOST_NUMBERS} can be sent; use the oracle olh or hr for so many cells"
             )
-        if isinstance(self.mechanism, Laplace) and self.mechanism.active != len(self.features):
+        if isinstance(self.mechanism, LaplaceMean) and self.mechanism.active != len(self.features):
             # with fewer, a device could only answer for some records, and silence would tell which
             raise PrivacyError(
                 f"laplace is told that {self.mechanism.active} numbers may differ from zero, but "

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.mechanisms.mean_oracle import MeanOracle, within
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, exp_below, log
+from discreet.mechanisms.oracle import Flags, exp_below, log, percent
 from discreet.randomness import Random
 from discreet.randomness.samplers import ONE
 
@@ -85,6 +85,14 @@ class Duchi(ScalarOracle):
 
     def _largest(self) -> tuple[int, ...]:
         return (1,)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it follows the truth."""
+        most = self.row(self.resolution)[1]
+        return (
+            f"What is sent is a plus or a minus: plus with a chance of {percent(most)} at the "
+            f"upper bound, 50 % in the middle and {percent(1 - most)} at the lower bound."
+        )
 
     def _details(self) -> dict[str, Any]:
         return {"slope": str(self.slope)}  # threshold of plus: 2^63 + level * slope
@@ -195,6 +203,15 @@ class DuchiMany(MeanOracle):
 
     def _output_count(self) -> int:
         return 1 << self.size
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it follows the truth."""
+        agree = Fraction(self.agree, ONE)
+        return (
+            f"What is sent is a plus or a minus for each of {self.size} numbers. Each number is "
+            "first rounded to a plus or a minus at random; what is sent agrees with most of these "
+            f"with a chance of {percent(agree)}, and disagrees with most of them otherwise."
+        )
 
     def _details(self) -> dict[str, Any]:
         return {"agree": str(self.agree), "signs": self.signs}

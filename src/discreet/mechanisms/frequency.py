@@ -38,6 +38,7 @@ from discreet.mechanisms.oracle import (
     histogram,
     or_another,
     outside,
+    percent,
     share,
     spread,
 )
@@ -127,6 +128,13 @@ class DE(FrequencyOracle):
 
     def _worst_ratio(self) -> Fraction:
         return self.p_exact / self.q_exact
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        return (
+            f"What is sent is one of the {self.size} answers: the true one with a chance of "
+            f"{percent(self.p)}, each other one with a chance of {percent(self.q)}."
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the size and the coin of truth."""
@@ -263,6 +271,14 @@ class SS(FrequencyOracle):
     def _worst_ratio(self) -> Fraction:
         p, w = self.p_exact, self.subset
         return p * (self.size - w) / ((1 - p) * w)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        return (
+            f"What is sent is a set of {self.subset} of the {self.size} answers. It holds the true "
+            f"one with a chance of {percent(self.p)}, each other one with a chance of "
+            f"{percent(self.q)}."
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the size, the set's size and the coin of membership."""

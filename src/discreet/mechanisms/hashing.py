@@ -27,6 +27,7 @@ from discreet.mechanisms.oracle import (
     histogram,
     or_another,
     outside,
+    percent,
     share,
 )
 from discreet.randomness import Random
@@ -129,6 +130,14 @@ class HR(FrequencyOracle):
 
     def _worst_ratio(self) -> Fraction:
         return self.p_exact / (1 - self.p_exact)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        return (
+            f"What is sent is a number that stands for about half of the {self.size} answers: for "
+            f"the true one with a chance of {percent(self.p)}, for each other one with a chance of "
+            f"{percent(self.q)}."
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the size, the matrix's order and the coin of support."""
@@ -277,6 +286,14 @@ class OLH(FrequencyOracle):
 
     def _worst_ratio(self) -> Fraction:
         return self.p_exact * (self.hashes - 1) / (1 - self.p_exact)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        return (
+            f"What is sent is a random way to sort the {self.size} answers into {self.hashes} "
+            f"groups, and one of these groups. It holds the true answer with a chance of "
+            f"{percent(self.p)}, each other one with a chance of {percent(self.q)}."
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the size, the hashes, the prime and the coin of truth."""

@@ -38,7 +38,7 @@ __all__ = [
     "DuchiMany",
     "Hybrid",
     "HybridMany",
-    "Laplace",
+    "LaplaceMean",
     "MeanOracle",
     "OneBit",
     "Piecewise",
@@ -48,7 +48,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Laplace(MeanOracle):
+class LaplaceMean(MeanOracle):
     """All numbers of a respondent with discrete Laplace noise of scale 2 active / epsilon on each.
 
     Reports are cut at 45 scales beyond the grid, which cannot weaken privacy and happens to one
@@ -156,6 +156,14 @@ class Laplace(MeanOracle):
     def _largest(self) -> tuple[int, ...]:
         return (self.largest,)
 
+    def in_words(self) -> str:
+        """Say what is sent, and how near it is to the truth."""
+        sent = "your number" if self.size == 1 else f"each of {self.size} numbers"
+        return (
+            f"What is sent is {sent}, on a scale from -1 to 1, with random noise of "
+            f"a standard deviation of {math.sqrt(self.variance()):.3g} added."
+        )
+
     def _details(self) -> dict[str, Any]:
         scaled = self.scale * 2**32
         return {
@@ -168,7 +176,7 @@ class Laplace(MeanOracle):
 MEAN_ORACLES: dict[str, type[MeanOracle]] = {
     oracle.name: oracle
     for oracle in (
-        Laplace, Duchi, DuchiMany, OneBit, Piecewise, PiecewiseMany, Hybrid, HybridMany,
+        LaplaceMean, Duchi, DuchiMany, OneBit, Piecewise, PiecewiseMany, Hybrid, HybridMany,
     )
 }  # fmt: skip
 """The oracles by the name that a plan gives them."""

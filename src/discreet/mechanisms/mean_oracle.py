@@ -84,6 +84,17 @@ class MeanOracle(abc.ABC):
         """Return the epsilon of the channel as implemented: at most ``epsilon``."""
 
     @abc.abstractmethod
+    def in_words(self) -> str:
+        """Say what is sent, and how near it is to the truth, for the person who sends it."""
+
+    @property
+    def influence(self) -> float:
+        """How much one forged report can add to a sum in which people count from -1 to 1."""
+        return max(
+            float(unit) * most for unit, most in zip(self.units, self._largest(), strict=True)
+        )
+
+    @abc.abstractmethod
     def _details(self) -> dict[str, Any]:
         """What of ``parameters`` is the mechanism's own."""
 

@@ -176,6 +176,19 @@ class FrequencyOracle(abc.ABC):
         """Return the largest ratio of two likelihoods of one report; only for finite epsilon."""
 
     @abc.abstractmethod
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth, for the person who sends it."""
+
+    @property
+    def influence(self) -> float:
+        """How many people one forged report weighs as much as, in the count of one value.
+
+        (1 - q) / (p - q): a report made up to support the value, against what ``estimate``
+        expects of a person who does not hold it.
+        """
+        return float((1 - self.q_exact) / (self.p_exact - self.q_exact))
+
+    @abc.abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return all a respondent needs to randomize, without ever calling exp.
 
@@ -309,6 +322,16 @@ class FrequencyOracle(abc.ABC):
         if not np.issubdtype(array.dtype, np.integer):
             raise SchemaError(f"a {self.name} report is made of integers, not of {array.dtype}")
         return array.astype(np.int64, copy=False)
+
+
+def percent(probability: float | Fraction) -> str:
+    """Return a probability as people read it: two digits of whichever side is rarer."""
+    part = 100 * float(probability)
+    if part <= 0 or part >= 100:
+        return f"{part:.0f} %"
+    rarer = min(part, 100 - part)
+    digits = max(1, 1 - math.floor(math.log10(rarer)))
+    return f"{part:.{digits}f} %"
 
 
 def outside(numbers: Integers, lowest: int, highest: int) -> Flags:

@@ -22,7 +22,7 @@ from discreet.errors import SchemaError
 from discreet.mechanisms.duchi import Duchi
 from discreet.mechanisms.mean_oracle import rounding
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, exp_below, log
+from discreet.mechanisms.oracle import Flags, exp_below, log, percent
 from discreet.randomness import Random
 from discreet.randomness.samplers import ONE
 
@@ -181,6 +181,15 @@ class Piecewise(ScalarOracle):
     def _largest(self) -> tuple[int, ...]:
         return (self.largest,)
 
+    def in_words(self) -> str:
+        """Say what is sent, and how often it is near the truth."""
+        inside, R = Fraction(self.inside, ONE), self.resolution
+        return (
+            f"What is sent is a number from {-self.largest / R:.3g} to {self.largest / R:.3g}, on "
+            f"a scale where yours lies from -1 to 1: within {(self.half + 0.5) / R:.2g} of yours "
+            f"with a chance of {percent(inside)}, anywhere else otherwise."
+        )
+
     def _details(self) -> dict[str, Any]:
         return {"inside": str(self.inside), "half": self.half, "largest": self.largest}
 
@@ -293,6 +302,17 @@ class Hybrid(ScalarOracle):
 
     def _largest(self) -> tuple[int, ...]:
         return (self.piecewise.largest, 1)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it is near the truth."""
+        share = Fraction(self.share, ONE)
+        if not self.share:
+            return self.duchi.in_words()
+        return (
+            f"One of two ways is drawn. With a chance of {percent(share)}: "
+            f"{self.piecewise.in_words()} With a chance of {percent(1 - share)}: "
+            f"{self.duchi.in_words()}"
+        )
 
     def _details(self) -> dict[str, Any]:
         return {

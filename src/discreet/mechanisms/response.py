@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
 from discreet.mechanisms.laws import Law, Theta, expectation, joint_law, rational
-from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, exp_below, log, share
+from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, exp_below, log, percent, share
 from discreet.randomness import Random
 
 __all__ = ["MODELS", "Related", "Response", "Unrelated"]
@@ -125,6 +125,10 @@ class Response(abc.ABC):
     @abc.abstractmethod
     def check_estimable(self) -> None:
         """Raise where nothing could be estimated from the reports."""
+
+    @abc.abstractmethod
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth, for the person who sends it."""
 
     @abc.abstractmethod
     def parameters(self) -> dict[str, Any]:
@@ -288,6 +292,14 @@ class Unrelated(Response):
         law = joint_law(self.laws, self.sizes, list(axes))
         return expectation(function, law, list(axes.values()))
 
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        truth = self.theta_exact
+        return (
+            f"With a chance of {percent(truth)} your own {_answers(self.width)} sent, and with a "
+            f"chance of {percent(1 - truth)} what was drawn at random in a publicly known way."
+        )
+
     def parameters(self) -> dict[str, Any]:
         """Return theta and the laws."""
         laws = [{"places": list(law.places), "weights": list(law.weights)} for law in self.laws]
@@ -377,12 +389,24 @@ class Related(Response):
         mirrored = np.flip(function, axis=tuple(axes.values()))
         return (theta * function - (1 - theta) * mirrored) / float(2 * self.theta_exact - 1)
 
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        truth = self.theta_exact
+        return (
+            f"With a chance of {percent(truth)} your own {_answers(self.width)} sent, and with a "
+            f"chance of {percent(1 - truth)} the opposite."
+        )
+
     def parameters(self) -> dict[str, Any]:
         """Return theta."""
         return {"theta": str(self.threshold)}
 
 
 MODELS: dict[str, type[Response]] = {kind.name: kind for kind in (Unrelated, Related)}
+
+
+def _answers(count: int) -> str:
+    return "answer is" if count == 1 else f"{count} answers are"
 
 
 def _ratio_of(epsilon: float) -> Fraction:

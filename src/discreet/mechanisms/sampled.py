@@ -115,6 +115,16 @@ class _Sampled(MeanOracle):
     def _largest(self) -> tuple[int, ...]:
         return self.each._largest()
 
+    def in_words(self) -> str:
+        """Say what is sent, and how near it is to the truth."""
+        if self.sampled == self.size:
+            drawn = f"All {self.size} numbers are sent, each in the same way."
+        elif self.sampled == 1:
+            drawn = f"One of {self.size} numbers is drawn, and nothing is sent about the others."
+        else:
+            drawn = f"{self.sampled} of {self.size} numbers are drawn, and only they are sent."
+        return f"{drawn} {self.each.in_words()}"
+
     def _details(self) -> dict[str, Any]:
         return {"sampled": self.sampled, "each": self.each.parameters()}
 

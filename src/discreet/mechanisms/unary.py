@@ -29,6 +29,7 @@ from discreet.mechanisms.oracle import (
     exp_above,
     exp_below,
     outside,
+    percent,
     share,
 )
 from discreet.randomness import Random
@@ -131,6 +132,14 @@ class UnaryOracle(FrequencyOracle):
     def _worst_ratio(self) -> Fraction:
         p, q = self.p_exact, self.q_exact
         return p * (1 - q) / (q * (1 - p))  # the bits of both values differ: Wang et al., sect. 4.2
+
+    def in_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        return (
+            f"What is sent is a yes or a no for each of the {self.size} answers: yes with a chance "
+            f"of {percent(self.p)} at the true one, with a chance of {percent(self.q)} at each "
+            "other one."
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the size and both coins."""
@@ -331,6 +340,19 @@ class SHE(FrequencyOracle):
     def epsilon_exact(self) -> float:
         """Return 2 unit / scale: both numbers move by one unit."""
         return float(2 * self.unit / self.scale)
+
+    def in_words(self) -> str:
+        """Say what is sent, and how far it lies from the truth."""
+        return (
+            f"What is sent is a number for each of the {self.size} answers: 1 at the true one, 0 "
+            "at each other one, with random noise of a standard deviation of "
+            f"{math.sqrt(self.variance()):.3g} added to all of them."
+        )
+
+    @property
+    def influence(self) -> float:
+        """How many people one forged report weighs as much as: the largest number that is sent."""
+        return self.furthest / self.unit
 
     def parameters(self) -> dict[str, Any]:
         """Return the size, the grid and the noise's scale in grid steps times 2^16."""
