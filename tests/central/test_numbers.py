@@ -83,6 +83,7 @@ def test_the_floor_of_known_noise_falls_with_it():
         found.append(estimate(statistics, "none").factors[0].variance[0])
     assert found == sorted(found, reverse=True)
     assert found[-1] == pytest.approx(1.0, rel=1e-3)
+    assert found[1] < 1.65  # noise of a deviation of 1, and no pull towards a floor of the range
 
 
 @pytest.mark.parametrize("method", ["histogram", *METHODS])
