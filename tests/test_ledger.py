@@ -236,3 +236,23 @@ def test_a_half_written_file_is_left_behind_harmlessly(tmp_path):
     ledger.charge(Guarantee(0.25), "first")
     (tmp_path / ".0123.part").write_text('{"format": "discr')
     assert ledger.charge(Guarantee(0.25), "second").left[0] == Fraction(1, 2)
+
+
+def test_a_federated_round_whose_promise_is_void_is_not_charged(tmp_path):
+    from discreet.cli.federated.files import ledger_of
+    from discreet.federated.agreement.identity import Identity
+    from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.counters import wanted_of
+
+    cards = [Identity.generate(name).card for name in "abcd"]
+
+    def manifest(inferred):
+        public = Schema([Categorical("a", [1, 2])], "c", [0, 1], inferred=inferred)
+        wanted = wanted_of(public, 4, [])
+        return Manifest(public, wanted, 1.0, tuple(cards[:2]), *cards[2:], aggregation="masks")
+
+    charge = ledger_of(str(tmp_path / "budget.json"), 3.0)
+    charge(manifest(False))
+    with pytest.raises(PrivacyError, match="not kept has no price"):
+        charge(manifest(True))
+    assert len(Ledger(tmp_path / "budget.json").read().entries) == 1

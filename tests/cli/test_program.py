@@ -200,3 +200,12 @@ def test_an_epsilon_that_no_noise_fits_is_one_sentence_and_costs_nothing(
     assert result.stderr.startswith("discreet: epsilon")
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_no_sentence_repeats_a_password(demo_folder: Path) -> None:
+    """Drivers and our own errors name the source; its password is not part of the name."""
+    for url in ("postgres://ann:hunter2@db.example/people", "postgres://ann:hun@ter2/@db/people"):
+        result = CliRunner().invoke(main, ["predict", str(demo_folder / "model.json"), url])
+        assert result.exit_code == 2
+        assert "postgres://…@db" in result.stderr
+        assert "hun" not in result.stderr

@@ -7,6 +7,7 @@ help comes at once. What discreet raises on purpose ends as one sentence and exi
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,8 +44,9 @@ class Refusal(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence on standard error."""
-        click.echo(f"discreet: {' '.join(self.message.split())}", err=True, file=file)
+        """Print the sentence on standard error; a terminal's history is no place for passwords."""
+        sentence = re.sub(r"://[^\s/@]*:\S*@", "://…@", " ".join(self.message.split()))
+        click.echo(f"discreet: {sentence}", err=True, file=file)
 
 
 @contextmanager
