@@ -22,7 +22,7 @@ import click
 
 from discreet.cli.files import OUTPUT, about, batches, replacing, write
 from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.errors import FormatError, PrivacyError
+from discreet.errors import EstimationError, FormatError, PrivacyError
 from discreet.schema import text_of
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ def training(kind: Kind) -> click.Command:
             "discreet evaluate model.json people.csv",
         ),
     )
-    @click.argument("tally")
+    @click.argument("tallies", metavar="TALLY...", nargs=-1, required=True)
     @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
     @click.option(
         "--postprocess",
@@ -450,25 +450,30 @@ def training(kind: Kind) -> click.Command:
         help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
     )
     @json_option
-    def command(tally: str, output: str, postprocess: Any, as_json: bool) -> None:
-        """Estimate a model from a TALLY file."""
+    def command(tallies: tuple[str, ...], output: str, postprocess: Any, as_json: bool) -> None:
+        """Estimate a model from a TALLY file, or from the tallies of several waves.
+
+        Waves are collections of different people by plans of their own, about the same schema and
+        bins.
+        """
         import numpy as np
 
         from discreet.estimation import estimate
 
-        counted = read_tally(kind, tally)
-        with about(tally):
-            model = estimate(_statistics(kind, counted), postprocess)
+        waves = [read_tally(kind, tally) for tally in tallies]
+        with about(", ".join(tallies)):
+            model = estimate(_statistics(kind, waves), postprocess)
+        reports, people = sum(one.reports for one in waves), sum(one.people for one in waves)
         write(output, model.to_json())
         classes = [text_of(value) for value in model.schema.classes]
         prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
         if as_json:
-            facts = {"output": output, f"{kind.noun}s": counted.reports, "people": counted.people}
+            facts = {"output": output, f"{kind.noun}s": reports, "people": people}
             print_json({**facts, "prior": prior, "guarantee": promise_body(model.guarantee)})
             return
         printer = console()
         printer.print(str(model.guarantee))
-        printer.print(f"\n{kind.noun + 's':<10} {counted.reports:,} counted")
+        printer.print(f"\n{kind.noun + 's':<10} {reports:,} counted")
         printer.print(f"features   {len(model.factors)} of {len(model.schema.features)}")
         shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
         printer.print(f"prior      {shares}")
@@ -477,11 +482,22 @@ def training(kind: Kind) -> click.Command:
     return command
 
 
-def _statistics(kind: Kind, tally: Tally[Any]) -> Any:
+def _statistics(kind: Kind, waves: Sequence[Tally[Any]]) -> Any:
     if kind is PLAN:
         from discreet.local.inversion import statistics_of
+        from discreet.local.waves import combined
 
-        return statistics_of(tally)
+        if len(waves) == 1:
+            return statistics_of(waves[0])
+        if len({one.collection.digest for one in waves}) < len(waves):
+            raise EstimationError(
+                "two tallies answer the same plan; add them with 'discreet local tally'"
+            )
+        found = [statistics_of(one) for one in waves]
+        return combined(found, [one.people for one in waves])
+    if len(waves) > 1:
+        raise EstimationError("give one tally; add several with 'discreet survey tally'")
+    (tally,) = waves
     from discreet.survey.inversion import statistics_of as statistics_of_sheets
 
     return statistics_of_sheets(tally)

@@ -31,7 +31,7 @@ from discreet.estimators.parameters import (
 from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept, two_classes
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
-from discreet.local.planning import Approach, Kind, make_plan, quantile_cuts
+from discreet.local.planning import Approach, Design, make_plan, quantile_cuts
 from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
@@ -154,7 +154,7 @@ class LocalNB(PrivateEstimator):
     _rules: ClassVar[Mapping[str, Rule]] = {
         "epsilon": EPSILON,
         "oracle": one_of("auto", *ORACLES),
-        "plan": instance("'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Kind)),
+        "plan": instance("'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Design)),
         "numeric": one_of("bins", "gaussian"),
         "bins": BINS,
         "cut": one_of("width", "frequency-of-public-sample"),
@@ -186,7 +186,7 @@ class LocalNB(PrivateEstimator):
         epsilon: float = 1.0,
         *,
         oracle: str = "auto",
-        plan: Kind | Plan = "auto",
+        plan: Design | Plan = "auto",
         numeric: Literal["bins", "gaussian"] = "bins",
         bins: Any = 8,
         cut: Literal["width", "frequency-of-public-sample"] = "width",
@@ -266,12 +266,14 @@ class LocalNB(PrivateEstimator):
             columns, schema = self.projection_.columns(columns), self.projection_.after
         bins = self._bins(schema, given)
         if not self._exact:
-            return self._collected(Rows(schema, rows.classes, columns, rows.codes), bins, given)
+            return self._collected(rows, bins, given)
         if given["numeric"] == "gaussian":
             return count_arrays(schema, columns, rows.codes)
         return count_arrays(schema, columns, rows.codes, bins=bins, moments=None)
 
     def _projected(self, schema: Schema, given: Given) -> Projection | None:
+        if isinstance(given["plan"], Plan):
+            return given["plan"].projection
         if given["projection"] is None:
             return None
         sample, classes = _sample(schema, given)
@@ -299,7 +301,7 @@ class LocalNB(PrivateEstimator):
             people = len(codes[asked])
             if people == 0:
                 continue
-            plan = self.plan_ = _plan_of(rows.schema, bins, people, focus, given)
+            plan = self.plan_ = self._plan_of(rows.schema, bins, people, focus, given)
             columns = {n: np.asarray(c)[asked] for n, c in rows.columns.items()}
             tally = simulate(plan, plan.encoded(columns, codes[asked]), random)
             promise = kept(plan.guarantee, RESTS)
@@ -308,6 +310,34 @@ class LocalNB(PrivateEstimator):
             if wave + 1 < waves:
                 focus = focus_of(estimate(combined(found, counts), "bayes"))
         return combined(found, counts) if len(found) > 1 else found[0]
+
+    def _plan_of(
+        self, schema: Schema, bins: Bins, people: int, focus: Mapping[str, float], given: Given
+    ) -> Plan:
+        plan = given["plan"]
+        if isinstance(plan, Plan):
+            if plan.original != schema:
+                raise SchemaError(
+                    "the plan was made for another schema; write LocalNB(schema=plan.original), or "
+                    "make a plan for this one"
+                )
+            return plan
+        numeric = any(isinstance(feature, Numeric) for feature in schema.features)
+        return make_plan(
+            schema,
+            given["epsilon"],
+            people,
+            kind=plan,
+            oracle=given["oracle"],
+            theta=given["theta"],
+            bins=bins,
+            numeric=given["numeric"] if numeric else "bins",
+            approach=given["approach"],
+            mechanism=given["mechanism"],
+            assignment=given["assignment"],
+            focus=focus,
+            projection=self.projection_,
+        )
 
     @property
     def _exact(self) -> bool:
@@ -326,31 +356,3 @@ def _sample(schema: Schema, given: Given) -> tuple[dict[str, Any], NDArray[Any] 
                 "for each row"
             )
     return columns_of(sample, schema.names), classes
-
-
-def _plan_of(
-    schema: Schema, bins: Bins, people: int, focus: Mapping[str, float], given: Given
-) -> Plan:
-    plan = given["plan"]
-    if isinstance(plan, Plan):
-        if plan.schema != schema:
-            raise SchemaError(
-                "the plan was made for another schema; write LocalNB(schema=plan.schema), or make "
-                "a plan for this one"
-            )
-        return plan
-    numeric = any(isinstance(feature, Numeric) for feature in schema.features)
-    return make_plan(
-        schema,
-        given["epsilon"],
-        people,
-        kind=plan,
-        oracle=given["oracle"],
-        theta=given["theta"],
-        bins=bins,
-        numeric=given["numeric"] if numeric else "bins",
-        approach=given["approach"],
-        mechanism=given["mechanism"],
-        assignment=given["assignment"],
-        focus=focus,
-    )

@@ -56,7 +56,7 @@ def prepared(plan: Plan, record: Mapping[str, Any], question: int | None = None)
         Look only at what this question asks; at the whole record if not given.
     """
     schema = plan.schema
-    unknown = sorted(str(name) for name in record.keys() - {*schema.names, schema.target})
+    unknown = sorted(str(name) for name in record.keys() - {*plan.names})
     if unknown:
         raise SchemaError(f"the record holds {', '.join(unknown)}, which no one asked for")
     if record.get(schema.target) is None:
@@ -64,6 +64,9 @@ def prepared(plan: Plan, record: Mapping[str, Any], question: int | None = None)
     target = Cells(Categorical(schema.target, schema.classes, optional=False))
     classes = np.array([target.index(record[schema.target])], dtype=np.int64)
     names = schema.names if question is None else plan.questions[question].features
+    if plan.projection is not None and not {*names} <= {*plan.original.names}:
+        whole = {n: np.array([record.get(n)], dtype=object) for n in plan.original.names}
+        record = {name: column[0] for name, column in plan.projection.columns(whole).items()}
     return Records(classes, {name: _single(plan, name, record.get(name)) for name in names})
 
 
@@ -89,6 +92,8 @@ def encoded(plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None
     """
     schema = plan.schema
     codes = class_codes(schema, columns[schema.target]) if classes is None else classes
+    if plan.projection is not None:
+        columns = plan.projection.columns(columns)
     found: dict[str, NDArray[Any]] = {}
     for question in plan.questions:
         for name in question.features:

@@ -85,6 +85,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
         tables,
         moments,
         guarantee=(guarantee or plan.guarantee).under(simulated=tally.simulated),
+        projection=plan.projection,
     )
 
 

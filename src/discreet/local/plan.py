@@ -26,13 +26,14 @@ from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
 from discreet.privacy import Charge, Guarantee
+from discreet.projection import Projection, ProjectionBody
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = ["Assignment", "Plan", "Question"]
 
 Assignment = Literal["draw", "groups"]
-VERSION = 2
+VERSION = 3
 
 MOST_REPORTS = 1000
 """Of one person to one plan."""
@@ -56,6 +57,8 @@ class Plan:
         Whether respondents draw their question themselves, or the collector tells them which.
     reports : int, default 1
         How many reports one person may send.
+    projection : Projection, optional
+        Public: what makes the numbers of ``schema`` from those of a record. Devices apply it.
     """
 
     schema: Schema
@@ -64,6 +67,7 @@ class Plan:
     edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     assignment: Assignment = "draw"
     reports: int = 1
+    projection: Projection | None = None
 
     kind: ClassVar[str] = "plan"
     noun: ClassVar[str] = "report"
@@ -81,6 +85,8 @@ class Plan:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be above 0")
         if not self.questions:
             raise SchemaError("a plan needs at least one question")
+        if self.projection is not None and self.projection.after != self.schema:
+            raise SchemaError("the projection makes other features than the plan asks about")
         if self.assignment not in get_args(Assignment):
             raise SchemaError(f"assignment={self.assignment!r}; write 'draw' or 'groups'")
         whole = isinstance(self.reports, int) and not isinstance(self.reports, bool)
@@ -200,11 +206,21 @@ class Plan:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of a whole record: the features, then the target."""
-        return (*self.schema.names, self.schema.target)
+        return (*self.original.names, self.schema.target)
+
+    @property
+    def original(self) -> Schema:
+        """The schema of a record as it is before the projection, if there is one."""
+        return self.schema if self.projection is None else self.projection.before
 
     def asked(self, question: int) -> tuple[str, ...]:
         """The columns of a record that one question is about."""
-        return (*self.questions[question].features, self.schema.target)
+        features = self.questions[question].features
+        if self.projection is not None:
+            made = {one.name for one in self.projection.components}
+            numbers = {one.name for one in self.projection.numeric} if made & {*features} else ()
+            features = tuple(n for n in self.original.names if n in numbers or n in features)
+        return (*features, self.schema.target)
 
     def draw(self, people: int, random: Random) -> Integers:
         """Which question each of some people answers: drawn by each, or dealt in exact shares."""
@@ -250,6 +266,7 @@ class Plan:
             "reports": self.reports,
             "edges": {name: list(edges) for name, edges in self.edges.items()},
             "questions": [question.to_body() for question in self.questions],
+            "projection": None if self.projection is None else self.projection.to_body(),
         }
 
     @cached_property
@@ -270,13 +287,15 @@ class Plan:
         """Read a plan, and check that its probabilities keep what its epsilon promises."""
         body = load(text, "plan", VERSION, _PlanBody)
         try:
+            schema = body.public.value()
             plan = cls(
-                body.public.value(),
+                schema,
                 body.epsilon,
                 [question.question() for question in body.questions],
                 {name: tuple(edges) for name, edges in body.edges.items()},
                 body.assignment,
                 body.reports,
+                None if body.projection is None else body.projection.projection(schema),
             )
         except (SchemaError, PrivacyError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
@@ -305,3 +324,4 @@ class _PlanBody(Body):
     reports: int
     edges: dict[str, list[float]]
     questions: list[QuestionBody]
+    projection: ProjectionBody | None

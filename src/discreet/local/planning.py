@@ -18,6 +18,7 @@ from discreet.local.plan import Assignment, Plan, Question, share_of
 from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
+from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, Schema
 
 __all__ = ["make_plan", "quantile_cuts", "question_cost"]
@@ -26,7 +27,7 @@ MOST_CELLS = 4096
 WEIGHTS = 1 << 20
 """Shares of questions are whole numbers that add up to about this."""
 
-Kind = Literal["auto", "pairs", "paper"]
+Design = Literal["auto", "pairs", "paper"]
 Approach = Literal[1, 2, 3, "hybrid"]
 
 
@@ -35,7 +36,7 @@ def make_plan(
     epsilon: float,
     respondents: int = 10_000,
     *,
-    kind: Kind = "auto",
+    kind: Design = "auto",
     oracle: str = "auto",
     theta: float | None = None,
     bins: Bins = 8,
@@ -45,6 +46,7 @@ def make_plan(
     assignment: Assignment = "draw",
     reports: int = 1,
     focus: Mapping[str, float] | None = None,
+    projection: Projection | None = None,
 ) -> Plan:
     """Make a plan for a schema.
 
@@ -77,7 +79,14 @@ def make_plan(
     reports : int, default 1
     focus : mapping of feature name to float, optional
         Extra weight of features, for a later wave.
+    projection : Projection, optional
+        From ``fit_projection``: replaces the numeric features of ``schema`` by components. Devices
+        apply it to a record, and a model takes the original columns.
     """
+    if projection is not None:
+        if projection.before != schema:
+            raise SchemaError("the projection was made for another schema")
+        schema = projection.after
     if not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
     if respondents < 1:
@@ -138,6 +147,7 @@ def make_plan(
         {name: one.edges for name, one in cells.items() if one.edges},
         assignment,
         reports,
+        projection,
     )
 
 
@@ -175,7 +185,7 @@ def _shares(
     sizes: Mapping[str, int],
     classes: int,
     costly: Any,
-    kind: Kind,
+    kind: Design,
     focus: Mapping[str, float],
 ) -> list[float]:
     if kind != "auto":
@@ -198,7 +208,7 @@ def _class_share(
     sizes: Mapping[str, int],
     classes: int,
     costly: Any,
-    kind: Kind,
+    kind: Design,
     respondents: int,
 ) -> float:
     """How many are asked for their class alone: only where the prior would be too uncertain."""

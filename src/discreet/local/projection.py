@@ -104,6 +104,12 @@ def fit_projection(
         )
     tokens, outliers = schema.missing_tokens, schema.outliers
     numbers = np.column_stack([numbers_of(f, sample[f.name], tokens, outliers) for f in numeric])
+    if len(numbers) < 2 or not np.isfinite(numbers).all():
+        name = numeric[int(np.argmax(~np.isfinite(numbers).all(axis=0)))].name
+        raise SchemaError(
+            f"public_sample: {name} has missing values, or there are fewer than two rows; a "
+            "projection needs complete rows, so leave out the incomplete ones"
+        )
     centre, scale = numbers.mean(axis=0), numbers.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     z = (numbers - centre) / scale

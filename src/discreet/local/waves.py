@@ -6,6 +6,7 @@ earlier ones said, which is public by then.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,6 +52,12 @@ def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
         raise EstimationError("there are no waves to combine")
     if len({one.schema.digest for one in waves}) > 1:
         raise EstimationError("these waves follow different schemas")
+    if any(one.moments for one in waves):
+        raise EstimationError("waves that ask for means cannot be combined; ask by bin")
+    if len({json.dumps(one.projection and one.projection.to_body()) for one in waves}) > 1:
+        raise EstimationError("these waves follow different projections")
+    if any(t.cells != waves[0].tables[n].cells for one in waves for n, t in one.tables.items()):
+        raise EstimationError("these waves cut a number into different bins")
     everyone = sum(people)
 
     def pooled(counts: Sequence[Array], noise: Sequence[Array]) -> tuple[Floats, Floats]:
@@ -69,4 +76,11 @@ def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
     guarantee = waves[0].guarantee
     for one in waves[1:]:
         guarantee = guarantee.beside(one.guarantee)
-    return Statistics(waves[0].schema, totals, variances, tables, guarantee=guarantee)
+    return Statistics(
+        waves[0].schema,
+        totals,
+        variances,
+        tables,
+        guarantee=guarantee,
+        projection=waves[0].projection,
+    )

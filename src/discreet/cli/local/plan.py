@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import OUTPUT, read_schema, write
+from discreet.cli.files import OUTPUT, about, batches, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
+    from discreet.schema import Schema
 
 __all__ = ["plan"]
 
@@ -88,6 +89,20 @@ ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
     show_default=True,
     help="Reports a person may send; they share the epsilon.",
 )
+@click.option(
+    "--cut",
+    type=click.Choice(["width", "quantile"]),
+    default="width",
+    show_default=True,
+    help="Bins of equal width, or of equal frequency in the public sample.",
+)
+@click.option("--pca", type=click.IntRange(min=1), help="Replace numbers by so many components.")
+@click.option("--dca", type=click.IntRange(min=1), help="The same, by discriminant components.")
+@click.option(
+    "--public-sample",
+    "sample",
+    help="Records that are public anyway, for --cut quantile, --pca and --dca; never private data.",
+)
 @click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 @json_option
 def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
@@ -100,7 +115,8 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
 
     how = chosen["approach"]
     chosen["approach"] = how if how == "hybrid" else int(how)
-    made = make_plan(read_schema(path), **chosen)
+    public = read_schema(path)
+    made = make_plan(public, **_from_sample(public, chosen))
     if as_json and output is None:
         raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
     if output is None:
@@ -111,6 +127,37 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         print_json({"output": output, **_body(made)})
     else:
         _print(made, output)
+
+
+def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options of ``make_plan``: cut points and a projection learnt from the public sample."""
+    from discreet.encoding import class_codes, columns_of
+    from discreet.local.planning import quantile_cuts
+    from discreet.local.projection import DCA, PCA, fit_projection
+
+    cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
+    if pca is not None and dca is not None:
+        raise click.UsageError("give --pca or --dca, one of them")
+    if (path is None) != (pca is None and dca is None and cut == "width"):
+        raise click.UsageError(
+            "--public-sample goes with --cut quantile, --pca or --dca, and they need it"
+        )
+    if path is None:
+        return chosen
+    import pyarrow as pa
+
+    names = [*schema.names, *([schema.target] if dca is not None else [])]
+    with about(path):
+        columns = columns_of(pa.Table.from_batches(list(batches(path, names))), names)
+        projection = None
+        if pca is not None or dca is not None:
+            kind = PCA(pca) if pca is not None else DCA(dca)
+            classes = None if dca is None else class_codes(schema, columns[schema.target])
+            projection = fit_projection(kind, schema, columns, classes)
+            columns, schema = projection.columns(columns), projection.after
+        if cut == "quantile":
+            chosen["bins"] = quantile_cuts(schema, columns, chosen["bins"])
+    return {**chosen, "projection": projection}
 
 
 def _asked(question: Question, plan: Plan) -> str:
