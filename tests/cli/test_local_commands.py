@@ -224,8 +224,19 @@ def test_a_second_report_needs_a_plan_that_allows_it(ok: Run, refused: Refused) 
     assert "already sent 1 of 1" in refused(*report, "--again")
     plan = ["local", "plan", "mortgage.schema.json", "--epsilon", 1, "--reports", 2]
     ok(*plan, "-o", "plan.json")
-    assert ok(*report).stdout != ok(*report, "--again").stdout
+    assert "only 1 is allowed in total" in refused(*report)
+    first = ok(*report, "--allow", 2).stdout
+    assert first != ok(*report, "--again").stdout
     assert "already sent 2 of 2" in refused(*report, "--again")
+
+
+def test_the_truth_is_sent_only_when_told_so(ok: Run, refused: Refused) -> None:
+    ok("local", "plan", "mortgage.schema.json", "--epsilon", "inf", "-o", "plan.json")
+    Path("me.json").write_text(json.dumps(records(1)[0]))
+    report = ["local", "report", "plan.json", "me.json", "--store", "kept"]
+    assert "promises no epsilon" in refused(*report)
+    assert not Path("kept").exists()
+    assert Report.from_json(ok(*report, "--unprotected").stdout).value
 
 
 def test_an_assigned_question_is_answered(ok: Run, refused: Refused) -> None:
@@ -349,7 +360,8 @@ def test_tallies_are_merged(ok: Run, refused: Refused, planned: Plan) -> None:
     assert "in both tallies" in refused(*merge, "a.json", "--merge", "c.json")
     ok("local", "perturb", "plan.json", "mortgage.csv", "-o", "r.parquet")
     result = ok("local", "tally", "plan.json", "r.parquet", "--merge", "a.json", "-o", "m.json")
-    assert "not checked" in result.stderr
+    assert "keep a sample of their ids" in result.stderr
+    assert "would count twice" in refused(*merge, "m.json", "--merge", "a.json")
     assert Tally.read("m.json").reports == PEOPLE + 4
 
 
@@ -372,14 +384,13 @@ def test_what_cannot_be_tallied(ok: Run, run: Run, refused: Refused, planned: Pl
 def test_a_line_that_is_far_too_long_is_one_rejected_report(
     ok: Run, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.local import report
-
     lines = reports_in(ok, 2)
-    monkeypatch.setattr(report, "LARGEST", 1000)
+    monkeypatch.setattr("discreet.collection.texts.LARGEST", 1000)
+    monkeypatch.setattr("discreet.collection.report.LARGEST", 1000)
     Path("a.jsonl").write_text(lines[0] + "[" * 5000 + "\n" + lines[1])
     ok("local", "tally", "plan.json", "a.jsonl", "-o", "tally.json")
     tally = Tally.read("tally.json")
-    assert (tally.people, tally.rejected) == (2, {"misshapen": 1})
+    assert (tally.reports, tally.rejected) == (2, {"misshapen": 1})
 
 
 # train

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from discreet import NaiveBayesModel
+from discreet.collection.files import ReportFile
+from discreet.collection.texts import reports_in
 from discreet.survey.questionnaire import Questionnaire
 
 QUESTIONS = ("burnout", "sleep", "medication", "alcohol", "overtime")
@@ -173,6 +175,33 @@ def test_size_goes_from_precision_to_respondents_and_back(run, refused, q):
     assert "one of them" in run("survey", "size", q).stderr
     assert "between 0 and 1" in refused("survey", "size", q, "--precision", "nan")
     assert "no question 'x'" in refused("survey", "size", q, "--precision", 0.1, "x = 1")
+
+
+def test_files_of_every_kind_are_one_delivery(run, q, tmp_path):
+    """JSON lines, CSV and Parquet with the same sheets: each counts once."""
+    survey = Questionnaire.read(q)
+    run("survey", "randomize", q, "true.csv", "-o", "s.csv")
+    sheets = list(reports_in(survey, "s.csv"))[:40]
+    with ReportFile("s.parquet", survey) as file:
+        file.add(sheets)
+    lines = (tmp_path / "s.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "s.csv").write_text("".join(lines[:41]))
+    (tmp_path / "s.jsonl").write_text("".join(sheet.to_json() for sheet in sheets))
+    for files in (("s.jsonl", "s.parquet"), ("s.csv", "s.parquet"), ("s.csv", "s.jsonl")):
+        counted = result_of(run, "survey", "tally", q, *files, "-o", "t.json")
+        assert (counted["counted"], counted["repeated"]) == (40, 40)
+    run("survey", "tally", q, "s.parquet", "-o", "one.json")
+    again = run("survey", "tally", q, "s.jsonl", "--merge", "one.json", "-o", "two.json")
+    assert again.exit_code == 2
+    assert "would count twice" in again.stderr
+
+
+def test_the_truth_is_sent_only_when_told_so(refused, run, q, tmp_path):
+    text = (tmp_path / q).read_text().replace("personal: device", "personal: own")
+    (tmp_path / "own.yaml").write_text(text)
+    answer = ("survey", "answer", "own.yaml", "me.json", "--store", "kept", "--personal", "me.json")
+    assert "promises no epsilon" in refused(*answer)
+    assert run(*answer, "--unprotected").exit_code == 0
 
 
 def test_no_epsilon_is_said_in_words(run, q, tmp_path):

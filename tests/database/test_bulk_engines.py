@@ -7,11 +7,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from discreet.collection.bulk import tally_parquet
+from discreet.collection.files import ReportFile
 from discreet.collection.simulation import answers
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
@@ -49,8 +51,13 @@ def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "options",
-    [{"oracle": "auto"}, {"oracle": "olh"}, {"numeric": "gaussian", "approach": 1}],
-    ids=["auto", "olh", "gaussian"],
+    [
+        {"oracle": "auto"},
+        {"oracle": "oue"},  # too wide to be grouped: summed by the workers
+        {"oracle": "olh"},
+        {"numeric": "gaussian", "approach": 1},
+    ],
+    ids=["auto", "oue", "olh", "gaussian"],
 )
 def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     plan = make_plan(mortgage(1).schema, 1.0, 400, **options)
@@ -66,4 +73,49 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
         assert [s.tolist() for s in spread.sums] == [s.tolist() for s in embedded.sums]
         assert spread.rejected == embedded.rejected
         assert spread.repeated == embedded.repeated > 0
+        assert spread.sample == embedded.sample
+        assert spread.name == embedded.name
     assert len(embedded.rejected) == 5
+
+
+@pytest.mark.spark
+def test_spark_counts_whole_sheets_like_duckdb(spark: Any, tmp_path: Path, survey: Any) -> None:
+    people = np.random.default_rng(0).integers(0, survey.sizes, (500, len(survey.sizes)))
+    source = SeededRandom(1)
+    sent = survey.randomized(0, people, source)
+    path = tmp_path / "sheets.parquet"
+    with ReportFile(path, survey, simulated=True) as file:
+        file.write(0, source.raw(16 * len(sent)).reshape(-1, 16), sent)
+    embedded, spread = (tally_parquet(survey, one) for one in (path, f"spark:{path}"))
+    for one, two in zip(embedded.distinct(), spread.distinct(), strict=True):
+        assert one.tolist() == two.tolist()
+    assert spread.reports == 500
+
+
+def streamed(*_: Any) -> Any:
+    raise AssertionError("wide answers came to the driver")
+
+
+@pytest.mark.spark
+def test_wide_reports_never_come_to_the_driver(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each report once and none of few outputs: nothing but sums leaves the workers."""
+    people = mortgage(300)
+    plan = make_plan(people.schema, 1.0, 300, oracle="oue", bins=30, kind="pairs")
+    wide = [n for n, question in enumerate(plan.questions) if question.outputs is None]
+    source = SeededRandom(2)
+    records = plan.encoded(people.X, class_codes(people.schema, people.y))
+    path = tmp_path / "wide.parquet"
+    with ReportFile(path, plan) as file:
+        for number in wide:
+            values = plan.randomized(number, records, source)
+            file.write(number, source.raw(16 * len(values)).reshape(-1, 16), values)
+    expected = tally_parquet(plan, path)
+    assert expected.reports == 300 * len(wide) > 0
+    monkeypatch.setattr("discreet.collection.bulk._Bulk._count", streamed)
+    narrow = [n for n in range(len(plan.questions)) if n not in wide]
+    if narrow:  # their groups are few rows, and still come
+        monkeypatch.undo()
+    found = tally_parquet(plan, f"spark:{path}")
+    assert [s.tolist() for s in found.sums] == [s.tolist() for s in expected.sums]

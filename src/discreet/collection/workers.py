@@ -16,6 +16,7 @@ from discreet.arrays import Integers
 from discreet.collection.batches import Answers
 from discreet.collection.protocol import Collection, collection_of
 from discreet.collection.tally import Tally
+from discreet.errors import DiscreetError
 
 __all__ = ["PartialSums", "partial_sums"]
 
@@ -37,7 +38,16 @@ def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
     frame = engine.raw_sql(engine.compile(answers))
     shape = "question int, sums array<bigint>, valid bigint, torn bigint, wrong bigint"
     summed = frame.mapInArrow(partial(_summed, collection.to_json()), shape)
-    for row in summed.toLocalIterator():
+    try:
+        rows = summed.collect()  # a row for each partition and question
+    except Exception as error:  # whatever Java makes of a worker's failure
+        if "No module named" not in str(error):
+            raise
+        raise DiscreetError(
+            "the workers of this Spark cannot import discreet; install it where they run, or set "
+            "PYSPARK_PYTHON to a Python that has it before the session starts"
+        ) from None
+    for row in rows:
         sums = np.array(row["sums"], dtype=np.int64)
         yield PartialSums(row["question"], sums, row["valid"], row["torn"], row["wrong"])
 

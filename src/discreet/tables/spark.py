@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def spark_session(settings: Mapping[str, str] | None = None) -> Any:
     if (running := SparkSession.getActiveSession()) is not None:
         return running
     os.environ["JAVA_HOME"] = java_home()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers have the same packages
     builder = SparkSession.builder.appName("discreet")
     chosen = {
         "spark.master": "local[*]",
