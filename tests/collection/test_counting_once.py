@@ -65,6 +65,16 @@ def test_the_same_tally_is_never_merged_twice(survey: Questionnaire, tmp_path: P
         Tally.from_json(both.to_json(seen=False)) + small
 
 
+def test_tallies_without_ids_are_told_apart_by_their_content() -> None:
+    plan = make_plan(SMALL, 1.0, oracle="de")
+    records = plan.encoded({"a": ["x", "y"] * 50}, np.arange(100) % 2)
+    one, two = (simulate(plan, records, SeededRandom(seed)) for seed in (1, 2))
+    both = one + two
+    for again in (one, two, both):
+        with pytest.raises(EstimationError, match="the same tally is in both"):
+            Tally.from_json(both.to_json()) + again
+
+
 def test_tallies_of_large_files_that_overlap_are_noticed(
     survey: Questionnaire, tmp_path: Path
 ) -> None:
