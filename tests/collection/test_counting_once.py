@@ -27,7 +27,7 @@ from discreet.local import statistics_of
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS
-from discreet.mechanisms.mean import HybridMany, Laplace
+from discreet.mechanisms.mean import HybridMany, LaplaceMean
 from discreet.randomness import SeededRandom
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.survey.questionnaire import Group, Questionnaire
@@ -171,7 +171,7 @@ def test_sums_beyond_their_reports_are_refused(mechanism: Any, excess: int) -> N
 
 
 @pytest.mark.parametrize(
-    "mechanism", [HybridMany(1.0, 2), Laplace(1.0, 2, active=1)], ids=lambda one: one.name
+    "mechanism", [HybridMany(1.0, 2), LaplaceMean(1.0, 2, active=1)], ids=lambda one: one.name
 )
 def test_sums_of_numbers_beyond_their_reports_are_refused(mechanism: Any) -> None:
     schema = Schema([Numeric("t", 0, 1, optional=False)], "c", ["no", "yes"])
