@@ -143,6 +143,16 @@ def test_what_estimate_is_told_replaces_what_travels():
     assert told.to_json() == other.model_.to_json()
 
 
+def test_log_ratios_stand_beside_densities_of_the_features_that_come_as_moments():
+    nb = CentralNB(5.0, method="moments", schema=PEOPLE.schema, random_state=0)
+    found = nb.fit(PEOPLE.X, PEOPLE.y).statistics_
+    names = (next(iter(found.tables)), next(iter(found.moments)))
+    chosen = replace(found, scoring=Scoring("log-ratios", features=names))
+    assert {factor.name for factor in estimate(chosen).factors} == set(names)
+    everything = estimate(found, "log-ratios")
+    assert {factor.name for factor in everything.factors} == set(PEOPLE.schema.names)
+
+
 def test_groups_that_chose_differently_are_added_without_a_choice():
     one = MixedNB(schema=FEW.schema).fit(FEW.X, FEW.y).statistics_
     two = replace(one, scoring=replace(one.scoring, smoothing=3.0))

@@ -91,6 +91,8 @@ class LogRatios:
         every = self._of_bins[scoring.bins] | self._of_categories[scoring.categories]
         found = {}
         for name in every if scoring.features is None else scoring.features:
+            if name not in every:  # it comes as moments
+                continue
             ratio = every[name]
             whole = np.zeros(self.statistics.tables[name].counts.shape)
             whole[:, : ratio.shape[1]] = ratio
