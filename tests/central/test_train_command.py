@@ -148,11 +148,12 @@ def test_a_training_is_paid_before_the_first_noise_is_drawn(folder, monkeypatch)
 
 
 def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
-    from discreet.estimators import CentralNB
+    from discreet.central import table_source
 
-    opened = CentralNB.open_source
-    local = str(folder / "data.csv")
-    monkeypatch.setattr(CentralNB, "open_source", lambda self, _, **o: opened(self, local, **o))
+    opened, local = table_source.TableSource, str(folder / "data.csv")
+    monkeypatch.setattr(
+        table_source, "TableSource", lambda _, schema, **o: opened(local, schema, **o)
+    )
     url = "postgres://ann:hunter2@db.example/people"
     given = ["train", url, "--schema", str(folder / "schema.json"), "--epsilon", "1"]
     given += ["--budget-file", str(folder / "budget.json"), "--budget-total", "2"]

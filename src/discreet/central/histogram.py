@@ -94,7 +94,8 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
         epsilon = budget.selection("choice of scoring", reserved)
         ratios = LogRatios(released)
         candidates = ratios.candidates()
-        quality = right(source, ratios, candidates, people, float(epsilon), random)
+        evidence = [ratios.evidence(one) for one in candidates]
+        quality = right(source, ratios, evidence, people, float(epsilon), random)
         released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
     return replace(released, guarantee=budget.guarantee(settings.assumptions, instead))
 

@@ -8,15 +8,15 @@ usual factor of two is for qualities that may move in both directions).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.central.source import Source
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
-from discreet.statistics import Scoring
 
 __all__ = ["choose", "right"]
 
@@ -44,24 +44,23 @@ def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
 def right(
     source: Source,
     ratios: LogRatios,
-    candidates: Sequence[Scoring],
+    candidates: Sequence[Mapping[str, Floats]],
     people: float,
     epsilon: float,
     random: Random,
 ) -> list[int]:
-    """How many rows of a random sample each candidate classifies right.
+    """How many rows of a random sample each candidate's evidence classifies right.
 
     Every row is in the sample by a coin of its own, so that a record still changes each number
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
     """
     share = Fraction(min(1.0, max(FEWEST, PLENTY / epsilon) / max(people, 1.0)))
     log_prior = np.log(ratios.prior)
-    evidence = [ratios.evidence(one) for one in candidates]
     cells = {name: table.cells for name, table in ratios.statistics.tables.items()}
     found = np.zeros(len(candidates), dtype=np.int64)
     for columns, codes in source.batches(share, random):
         index = {name: one.column(columns[name]) for name, one in cells.items()}
-        for i, one in enumerate(evidence):
+        for i, one in enumerate(candidates):
             score = np.tile(log_prior, (len(codes), 1))
             for name, ratio in one.items():
                 score += ratio.T[index[name]]

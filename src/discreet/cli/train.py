@@ -91,29 +91,32 @@ def train(
     the first noise is drawn, refused if the total would be overdrawn, and never refunded. What
     keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
     """
-    from discreet.central.settings import Method, Settings
+    from discreet.central.settings import PUBLIC, Method, Settings
+    from discreet.central.table_source import TableSource
     from discreet.central.training import check, promised
-    from discreet.estimators import CentralNB
+    from discreet.central.training import train as release
+    from discreet.estimation import estimate
     from discreet.ledger import Ledger
     from discreet.privacy import rounded_up
+    from discreet.randomness import CryptoRandom
 
     assert set(METHODS) == set(get_args(Method))
     public = read_schema(path)
-    # what cannot be kept is refused before anything is read or paid
-    asked = Settings(allocation=allocation)
-    check(public, epsilon=epsilon, delta=delta, method=method, settings=asked)
-    classifier = CentralNB(
-        epsilon,
-        delta=delta,
-        method=method,
-        allocation=allocation,
-        bins="auto" if bins is None else bins,
-        likelihood=likelihood,
-        schema=public,
-    )
+    asked: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "method": method,
+        "settings": Settings(
+            allocation,
+            "auto" if bins is None else bins,
+            likelihood,
+            assumptions=() if public.inferred else (PUBLIC,),
+        ),
+    }
+    check(public, **asked)  # what cannot be kept is refused before anything is read or paid
     spending: Spending | None = None
     with progress("Counting", "queries", as_json) as advance:
-        rows = classifier.open_source(data, table=table, progress=advance)
+        rows = TableSource(data, public, table=table, progress=advance)
         if budget_file is not None:
             rows.count()  # a value that does not fit the schema is found before anything is paid
             ledger = Ledger(budget_file)
@@ -121,9 +124,9 @@ def train(
                 ledger = Ledger.create(budget_file, budget_total, budget_total_delta)
             promise = promised(public, epsilon, delta, method)
             spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
-        classifier.fit_source(rows)
-    write(output, classifier.model_.to_json())
-    promise = classifier.guarantee_
+        released = release(rows, **asked, random=CryptoRandom())
+    write(output, estimate(released).to_json())
+    promise = released.guarantee
     if as_json:
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
         print_json(body | ({} if spending is None else {"budget": _state(spending)}))

@@ -70,7 +70,8 @@ def _calmed(moments: Moments) -> tuple[Floats, Floats]:
     floor = np.clip(np.sqrt(share**2 @ doubt), least, max(most / 225, least))
     common = float(np.clip(share @ variance, floor, max(most, floor)))
     away = variance - common
-    keep = np.maximum(0.0, 1 - doubt / np.maximum(away**2, 1e-300))
+    clear = away**2 > doubt
+    keep = np.where(clear, 1 - doubt / np.where(clear, away**2, 1.0), 0.0)
     lowest = np.maximum(np.minimum(deviation, common / 4), least)
     highest = np.clip(np.maximum(4 * common, variance - 2 * deviation), lowest, max(most, least))
     return mean, np.clip(common + keep * away, lowest, highest)
