@@ -34,10 +34,11 @@ bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.docs  ## Build the documentation into site/
+	@$(BIN)/python docs/generate_reference.py >/dev/null
 	@$(BIN)/zensical build --clean
 
 clean:  ## Remove everything that can be made again
-	rm -rf .venv .venv-* .cache site dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf .venv .venv-* .cache site docs/reference dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python-is-new-enough:
@@ -59,4 +60,4 @@ $(VENV)/.bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) -e ".[docs]" && touch $@
+	@$(PIP) -e ".[docs,federated]" && touch $@

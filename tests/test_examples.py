@@ -14,12 +14,9 @@ from pathlib import Path
 
 import pytest
 
-import discreet
-
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
-REFERENCE = ROOT / "docs" / "reference.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -62,9 +59,3 @@ def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
-
-
-def test_every_public_name_has_a_line_in_the_reference():
-    text = REFERENCE.read_text("utf-8")
-    lacking = [name for name in discreet.__all__ if f"`{name}" not in text]
-    assert not lacking, f"add a line to docs/reference.md for: {', '.join(lacking)}"

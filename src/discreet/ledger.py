@@ -35,7 +35,21 @@ KIND, VERSION = "ledger", 1
 
 
 class Entry(Body):
-    """One training, round or collection that was paid for."""
+    """One training, round or collection that was paid for.
+
+    Parameters
+    ----------
+    when : str
+        Time of the payment, ISO 8601.
+    what : str
+        What was paid for.
+    who : str
+        On whose data, without credentials.
+    epsilon : float
+    delta : float
+    void : list of str
+        Why the promise was not kept, if it was not; empty otherwise.
+    """
 
     when: str
     what: str
@@ -236,6 +250,11 @@ class Ledger:
 
 def without_credentials(source: str) -> str:
     """The name of a data source without user, password and parameters.
+
+    Parameters
+    ----------
+    source : str
+        A path or an address.
 
     Examples
     --------

@@ -41,7 +41,15 @@ _RELATION = {
 
 @dataclass(frozen=True)
 class Charge:
-    """What one released thing cost."""
+    """What one released thing cost.
+
+    Parameters
+    ----------
+    name : str
+        What was released.
+    epsilon : float
+    delta : float, default 0
+    """
 
     name: str
     epsilon: float
@@ -349,7 +357,14 @@ class GuaranteeBody(Body):
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3."""
+    """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
+
+    Parameters
+    ----------
+    rho : float
+    delta : float
+        Above 0.
+    """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
@@ -439,7 +454,12 @@ def _log(number: Any) -> float:
 
 
 def odds_factor(epsilon: float) -> str:
-    """By how much odds can change at most, exp(epsilon), for people."""
+    """By how much odds can change at most, exp(epsilon), for people.
+
+    Parameters
+    ----------
+    epsilon : float
+    """
     return rounded_up(math.exp(epsilon), 3) if epsilon < 50 else f"exp({rounded_up(epsilon)})"
 
 

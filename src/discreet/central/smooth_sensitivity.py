@@ -74,7 +74,14 @@ def smooth_variance(
 ) -> float:
     """Return a beta-smooth bound on the sensitivity of the variance, mean((x - mean(x))^2).
 
-    Parameters are those of :func:`smooth_mean`.
+    Parameters
+    ----------
+    x : array of numbers
+    lower, upper : float
+        Public bounds of the values.
+    beta : float
+        How fast the bound may grow with the distance from ``x``.
+    neighbours : {"add-remove", "replace"}
 
     Examples
     --------
@@ -137,6 +144,14 @@ def trimmed_mean(x: Any, trim: int, lower: float, upper: float) -> Fraction:
     With n <= 2 trim nothing is left and the result is the midpoint of the bounds. The mean of
     whole numbers is exact: rounded, it would differ between neighbours by more than its
     sensitivity says wherever that is small beside the values.
+
+    Parameters
+    ----------
+    x : array of numbers
+    trim : int
+        How many values to leave out at either end.
+    lower, upper : float
+        Public bounds of the values.
 
     Examples
     --------

@@ -169,7 +169,13 @@ C = TypeVar("C", bound=Collection)
 
 
 def collection_of(text: str | bytes) -> Any:
-    """Read a plan or a questionnaire, whichever it is."""
+    """Read a plan or a questionnaire, whichever it is.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The JSON of a plan or of a questionnaire.
+    """
     stated = str(parse(text, "collection").get("format")).removeprefix("discreet/")
     if stated not in KINDS:
         raise FormatError(f"this is not a plan or questionnaire: its format says {stated!r}")

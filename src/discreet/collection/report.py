@@ -87,7 +87,13 @@ class Report:
 
 
 def identity_of(key: bytes) -> str:
-    """The id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key)."""
+    """The id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key).
+
+    Parameters
+    ----------
+    key : bytes
+        16 random bytes that stay with the person; whoever has them can withdraw the report.
+    """
     if len(key) != 16:
         raise FormatError(f"the key of a report has 16 bytes, this one {len(key)}")
     return hashlib.sha256(b"discreet/id" + key).hexdigest()[:32]

@@ -40,7 +40,17 @@ def answers(
 
 
 def simulate(collection: C, codes: Codes, random: Random) -> Tally[C]:
-    """Tally of one report from every record; the parameters are those of :func:`answers`."""
+    """Tally of one report from every record; the parameters are those of :func:`answers`.
+
+    Parameters
+    ----------
+    collection : Collection
+        A plan or a questionnaire.
+    codes : Codes
+        The records, encoded; see :func:`answers`.
+    random : Random
+        The source; a seeded one marks the tally as simulated.
+    """
     tally = Tally(collection, simulated=random.simulated)
     for question, _, values in answers(collection, codes, random):
         tally.add_values(question, values)

@@ -29,7 +29,14 @@ SAMPLED = 1024
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a report: counted, already counted before, or rejected with a reason."""
+    """What happened to a report: counted, already counted before, or rejected with a reason.
+
+    Parameters
+    ----------
+    status : {"counted", "repeated", "rejected"}
+    reason : str
+        Why a report was rejected; empty otherwise.
+    """
 
     status: Literal["counted", "repeated", "rejected"]
     reason: str = ""

@@ -66,7 +66,15 @@ def folder() -> Path | None:
 
 
 def available(name: str, folder: str | Path | None = None) -> bool:
-    """Whether :func:`load` finds this table on this machine, without a network."""
+    """Whether :func:`load` finds this table on this machine, without a network.
+
+    Parameters
+    ----------
+    name : str
+        A benchmark table, as :func:`names` lists them.
+    folder : str or Path, optional
+        Where to look; the folder that ``DISCREET_DATA`` names if not given.
+    """
     return name == "balance_scale" or (name in OPENML and _find(name, folder) is not None)
 
 

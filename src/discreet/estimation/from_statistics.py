@@ -38,6 +38,14 @@ LEAST_SMOOTHING = 1e-10
 def norm_sub(estimates: Floats, total: float) -> Floats:
     """Project on {x >= 0, sum x = total} by subtracting a constant: the nearest such point.
 
+    Parameters
+    ----------
+    estimates : array of float
+    total : float
+        What they shall add up to.
+
+    Examples
+    --------
     >>> norm_sub(np.array([5.0, 2.0, -1.0]), 6.0).tolist()
     [4.5, 1.5, 0.0]
     """
@@ -52,6 +60,14 @@ def norm_sub(estimates: Floats, total: float) -> Floats:
 def norm_cut(estimates: Floats, total: float) -> Floats:
     """Keep the largest estimates while they fit into the total; the others become zero.
 
+    Parameters
+    ----------
+    estimates : array of float
+    total : float
+        What they shall add up to at most.
+
+    Examples
+    --------
     >>> norm_cut(np.array([5.0, 2.0, -1.0]), 6.0).tolist()
     [5.0, 0.0, 0.0]
     """

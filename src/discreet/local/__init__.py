@@ -10,8 +10,9 @@ The names that a collection needs; each is imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
 
 _HOME = {
     "make_plan": "local.planning",
@@ -49,14 +50,4 @@ if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
     from discreet.local.planning import make_plan
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'discreet.local' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _HOME)

@@ -75,7 +75,13 @@ class Cauchy(AdditiveNoise):
 
 @dataclass(frozen=True)
 class StudentT(AdditiveNoise):
-    """Student's t with ``degrees`` of freedom, any real above 0; pure. Bun and Steinke 2019."""
+    """Student's t with ``degrees`` of freedom, any real above 0; pure. Bun and Steinke 2019.
+
+    Parameters
+    ----------
+    degrees : float, default 3
+        Degrees of freedom, above 0.
+    """
 
     degrees: float = 3.0
     promise = "pure"
@@ -166,7 +172,13 @@ class _Concentrated(AdditiveNoise):
 
 @dataclass(frozen=True)
 class LaplaceLogNormal(_Concentrated):
-    """X exp(sigma Y), X Laplace and Y normal, sigma above 0; concentrated."""
+    """X exp(sigma Y), X Laplace and Y normal, sigma above 0; concentrated.
+
+    Parameters
+    ----------
+    sigma : float, default 0.5
+        Above 0, up to 10.
+    """
 
     sigma: float = 0.5
 
@@ -183,7 +195,13 @@ class LaplaceLogNormal(_Concentrated):
 
 @dataclass(frozen=True)
 class UniformLogNormal(_Concentrated):
-    """X exp(sigma Y), X uniform on [-1, 1] and Y normal, sigma from sqrt(2); concentrated."""
+    """X exp(sigma Y), X uniform on [-1, 1] and Y normal, sigma from sqrt(2); concentrated.
+
+    Parameters
+    ----------
+    sigma : float
+        From sqrt(2), the default, to 10.
+    """
 
     sigma: float = math.sqrt(2)
 
@@ -201,7 +219,13 @@ class UniformLogNormal(_Concentrated):
 
 @dataclass(frozen=True)
 class ArsinhNormal(_Concentrated):
-    """sinh(sigma Y) / sigma, Y normal; concentrated. Its condition is checked for these sigma."""
+    """sinh(sigma Y) / sigma, Y normal; concentrated. Its condition is checked for these sigma.
+
+    Parameters
+    ----------
+    sigma : float
+        From 0.25 to 4; the default has the least noise for a shift.
+    """
 
     sigma: float = 2 / math.sqrt(3)  # least noise for a shift
 
@@ -223,6 +247,13 @@ def rational_scale(sensitivity: Number, epsilon: Number, denominator: int = 1 <<
     """Return sensitivity / epsilon rounded up to a multiple of 1 / ``denominator``.
 
     For exact discrete noise on integers; rounded up, it promises epsilon or a little less.
+
+    Parameters
+    ----------
+    sensitivity : number
+        How far one person can move the number.
+    epsilon : number
+    denominator : int, default 2^32
     """
     if not (0 < sensitivity < math.inf and 0 < epsilon < math.inf):
         raise PrivacyError(

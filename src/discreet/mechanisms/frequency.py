@@ -296,6 +296,12 @@ def cost(size: int, epsilon: float) -> float:
 
     With subset selection: c = pi (1 - pi) / (p - q)^2 / ((1/D)(1 - 1/D)), pi = q + (p - q)/D for D
     cells. A margin with frequency f then has variance c f (1 - f) / m. One at an infinite epsilon.
+
+    Parameters
+    ----------
+    size : int
+        How many cells the table has.
+    epsilon : float
     """
     oracle = DE(epsilon, size) if math.isinf(epsilon) else SS(epsilon, size)
     even = Fraction(1, oracle.size)
@@ -307,6 +313,12 @@ def best_oracle(size: int, epsilon: float) -> FrequencyOracle:
     """Return the one of DE, OUE and SS with the least variance when all values are as frequent.
 
     Ties go to the simpler report: SS with sets of one is DE. At an infinite epsilon it is DE.
+
+    Parameters
+    ----------
+    size : int
+        How many values there are.
+    epsilon : float
     """
     if math.isinf(epsilon):
         return DE(epsilon, size)

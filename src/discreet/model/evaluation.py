@@ -27,6 +27,14 @@ def wilson(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float,
 
     (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n): Wilson 1927.
 
+    Parameters
+    ----------
+    hits, trials : int
+    z : float
+        Quantile of the standard normal; 1.96, for 95 %, by default.
+
+    Examples
+    --------
     >>> low, high = wilson(81, 100)
     >>> round(low, 4), round(high, 4)
     (0.7222, 0.8749)

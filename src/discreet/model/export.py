@@ -54,6 +54,10 @@ def to_skops(model: NaiveBayesModel) -> bytes:
 
     ``skops.io.load(path, trusted=["discreet.model.export.ModelClassifier"])`` reads it; no other
     type has to be trusted, since the classifier's only state is the model's JSON text.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
     """
     try:
         import skops.io

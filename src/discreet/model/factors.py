@@ -20,7 +20,14 @@ __all__ = ["CellBody", "CellFactor", "Factor", "GaussianBody", "GaussianFactor",
 
 @dataclass(frozen=True, eq=False)
 class CellFactor:
-    """log P(cell | class), of shape (classes, cells); zero for a cell that is to be ignored."""
+    """log P(cell | class), of shape (classes, cells); zero for a cell that is to be ignored.
+
+    Parameters
+    ----------
+    cells : Cells
+        The feature's values or bins.
+    log_probability : array of float, (classes, cells)
+    """
 
     cells: Cells
     log_probability: Floats

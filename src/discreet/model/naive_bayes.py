@@ -230,7 +230,13 @@ class NaiveBayesModel:
 
 
 def normalised(joint: Floats) -> Floats:
-    """Joint log-probabilities to posterior ones, safely: the largest becomes the reference."""
+    """Joint log-probabilities to posterior ones, safely: the largest becomes the reference.
+
+    Parameters
+    ----------
+    joint : array of float, (rows, classes)
+        log P(class, row).
+    """
     top = joint.max(axis=1, keepdims=True)
     if np.isneginf(top).any():  # impossible under every class: nothing is known
         joint = np.where(np.isneginf(top), 0.0, joint)

@@ -10,8 +10,9 @@ The names that a survey needs; each is imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
 
 _HOME = {
     "Questionnaire": "survey.questionnaire",
@@ -53,14 +54,4 @@ if TYPE_CHECKING:
     from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
     from discreet.survey.testing import accuracy_on_sheets
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'discreet.survey' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _HOME)

@@ -63,6 +63,8 @@ class Manifest(Agreement):
     margin : int
         Weight of the class counts in the budget; zero derives them from the other statistics.
     round : int
+    delta : float, default 0
+        Always 0: the shares of noise are exact and need none.
     paillier : PublicKey, optional
     nonce : str
         Makes every manifest unique.

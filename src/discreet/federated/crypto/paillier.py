@@ -143,7 +143,15 @@ class PublicKey:
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey:
-    """The two primes. Whoever has them reads everything that was encrypted for their owner."""
+    """The two primes. Whoever has them reads everything that was encrypted for their owner.
+
+    Parameters
+    ----------
+    p, q : int
+        Two different primes of the same length.
+    allow_small : bool, default False
+        Accept a modulus below 2048 bits, which anyone can factor: for tests.
+    """
 
     p: int
     q: int

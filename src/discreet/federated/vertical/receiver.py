@@ -15,7 +15,15 @@ LARGEST_MODEL = 16 << 20
 
 
 class Receiver(VerticalParty):
-    """Gets the result of a vertical round."""
+    """Gets the result of a vertical round.
+
+    Parameters
+    ----------
+    own : Identity
+        The receiver's keys.
+    manifest : Manifest
+        What all parties signed.
+    """
 
     def __init__(self, own: Identity, manifest: Manifest) -> None:
         super().__init__(own, manifest, manifest.receiver, "receiver")
