@@ -88,7 +88,7 @@ QUESTION = {"name": "burnout", "answers": ["no", "yes"]}
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"target": "weight"}, "none of the questions"),
+        ({"target": "weight"}, "not one of the questions"),
         ({"questions": [QUESTION, QUESTION]}, "two questions are named"),
         ({"questions": [QUESTION, {"name": "a"}]}, "list its answers"),
         (
@@ -137,6 +137,9 @@ def test_a_law_that_is_none_is_refused(law, words):
     [
         ({"theta": 0}, EstimationError, "theta is 0"),
         ({"theta": 1.2}, PrivacyError, "0 to 1"),
+        ({"theta": "1e999999999"}, PrivacyError, "write a number such as 0.7"),
+        ({"theta": 10**5000}, PrivacyError, "theta is beyond 10"),
+        ({"theta": "9" * 9000}, PrivacyError, "write a number such as 0.7"),
         ({"theta": 0.5, "model": "related"}, EstimationError, "theta is 1/2"),
         ({"epsilon": 1, "model": "related"}, PrivacyError, "infinite epsilon"),
         ({"epsilon": -1}, PrivacyError, "above 0"),

@@ -20,7 +20,7 @@ WAITING = 1 << 16
 class WholeCounts:
     """Different answers with their multiplicities; as many rows at most as there are answers.
 
-    The joint table is kept, not its margins, so that any logical expression can be estimated.
+    The joint table is kept, not its margins, so that any predicate can be estimated.
     """
 
     def __init__(self, channel: WholeChannel) -> None:

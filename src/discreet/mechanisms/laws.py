@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,17 +18,25 @@ __all__ = ["Law", "Theta", "expectation", "joint_law", "rational"]
 
 Theta: TypeAlias = int | float | str | Fraction
 
+WRITTEN = re.compile(r"[-+]?[0-9]{0,400}\.?[0-9]{0,400}(e[-+]?[0-9]{1,3})?(/[0-9]{1,400})?", re.I)
+"""Numbers that people write; 1e99999999 would take all memory."""
+LARGEST_NUMBER = 10**300
 LARGEST_TOTAL = 1 << 53  # of the weights of a law: exact in JavaScript
 
 
 def rational(name: str, value: Theta) -> Fraction:
     """A number as it was written: 0.7 is 7/10, not the double next to it."""
     try:
-        number = Fraction(str(value) if isinstance(value, float) else value)
+        text = str(value) if isinstance(value, float | str) else None
+        if text is not None and not WRITTEN.fullmatch(text):
+            raise ValueError(text)
+        number = Fraction(value if text is None else text)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         number = None
-    if number is None or isinstance(value, bool):
-        raise PrivacyError(f"{name} is {value!r}; write a number such as 0.7 or 7/10")
+    if number is None or isinstance(value, bool) or abs(number) > LARGEST_NUMBER:
+        large = isinstance(value, int) and abs(value) > LARGEST_NUMBER
+        shown = "beyond 10^300" if large else repr(value)[:60]
+        raise PrivacyError(f"{name} is {shown}; write a number such as 0.7 or 7/10")
     return number
 
 
@@ -40,7 +49,7 @@ class Law:
     places : tuple of int
         Which answers it is about, by their place in the group.
     weights : tuple of int
-        One a combination of answers, the last place varying fastest.
+        One per combination of answers, the last place varying fastest.
     """
 
     places: tuple[int, ...]
@@ -77,7 +86,7 @@ class Law:
 
 
 def joint_law(laws: Sequence[Law], sizes: Sequence[int], places: Sequence[int]) -> Floats:
-    """P(personal answers at ``places``) as an array with one axis a place."""
+    """P(personal answers at ``places``) as an array with one axis per place."""
     whole = np.ones([sizes[place] for place in places])
     axis = {place: k for k, place in enumerate(places)}
     for law in laws:

@@ -152,7 +152,7 @@ class Response(abc.ABC):
         return itertools.product(*(range(size) for size in self.sizes))
 
     def channel(self) -> list[list[Fraction]]:
-        """Return P(report | truth): a row a truth, a column a report, both as ``outputs``."""
+        """Return P(report | truth): truths by reports, both in the order of ``outputs``."""
         if math.prod(self.sizes) ** 2 > LARGEST_CHANNEL:
             raise PrivacyError(
                 f"a group of {math.prod(self.sizes)} combinations is too large to write its "
@@ -164,7 +164,7 @@ class Response(abc.ABC):
     def _matrix(self, answers: ArrayLike) -> Integers:
         array = np.asarray(answers)
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind not in "iu":
-            raise SchemaError(f"give {self.width} whole numbers a person, one an answer")
+            raise SchemaError(f"give {self.width} whole numbers per person, one for each answer")
         if array.size and not ((array >= 0) & (array < np.array(self.sizes))).all():
             raise SchemaError("an answer is not one of the public ones")
         return array.astype(np.int64, copy=False)

@@ -29,7 +29,7 @@ class SheetChannel:
     """The one question of a questionnaire, whose answer is the whole sheet.
 
     A :class:`~discreet.collection.protocol.WholeChannel`: sheets are counted whole, so that any
-    logical expression over the answers can be estimated later.
+    predicate over the answers can be estimated later.
     """
 
     names: tuple[str, ...]

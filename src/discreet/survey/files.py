@@ -146,7 +146,7 @@ def _made(body: _Body) -> Questionnaire:
     target = [question for question in body.questions if question.name == body.target]
     if not target:
         raise SchemaError(
-            f"target is {body.target!r}, which is none of the questions: {', '.join(names)}"
+            f"target is {body.target!r}, which is not one of the questions: {', '.join(names)}"
         )
     if target[0].answers is None or target[0].optional:
         raise SchemaError(f"{body.target}: the target needs a list of answers and is not optional")
@@ -235,7 +235,7 @@ KEPT = ("int", "float", "null", "merge")
 
 
 def _words(value: Any) -> Any:
-    """The words true and false, which are no answers' names but mean what they say."""
+    """Turn the words true and false into values; all other words stay words."""
     if isinstance(value, dict):
         return {str(key): _words(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -49,7 +49,7 @@ class PersonalLaw:
     ----------
     questions : tuple of str
     weights : tuple of int
-        One an answer in the order of the cells; for several questions the last varies fastest.
+        One per answer in the order of the cells; for several questions the last varies fastest.
     """
 
     questions: tuple[str, ...]
@@ -137,7 +137,7 @@ class Questionnaire:
         for what, names in (("cuts", self.cuts), ("wording", self.wording)):
             for name in names:
                 if name not in self.names:
-                    raise SchemaError(f"there is {what} for {name!r}, which is no question")
+                    raise SchemaError(f"there is {what} for {name!r}, which is not a question")
 
     def _check_laws(self) -> None:
         mentioned: set[str] = set()
@@ -145,7 +145,7 @@ class Questionnaire:
             title = " + ".join(law.questions)
             for name in law.questions:
                 if name not in self.names:
-                    raise SchemaError(f"a personal law names {name!r}, which is no question")
+                    raise SchemaError(f"a personal law names {name!r}, which is not a question")
                 if name in mentioned:
                     raise SchemaError(f"{name} has two personal laws; keep one")
                 mentioned.add(name)
@@ -178,7 +178,7 @@ class Questionnaire:
         Parameters
         ----------
         schema : Schema
-        theta : number, or one number a group
+        theta : number, or one number per group
         groups : sequence of sequences of names, optional
             All questions in one group if not given.
         model, laws
@@ -262,7 +262,7 @@ class Questionnaire:
         )
 
     def law(self, names: Sequence[str]) -> Floats:
-        """P(personal answers to these questions), one axis a question."""
+        """P(personal answers to these questions), one axis per question."""
         return joint_law(self.all_laws, self.sizes, [self.place[name] for name in names])
 
     def group_of(self, name: str) -> int:

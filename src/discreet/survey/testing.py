@@ -191,7 +191,7 @@ class _Hits:
         return np.asarray(np.argmax(score, axis=1) == sheets[:, -1], float)
 
     def _table(self) -> Floats:
-        """Hits of every possible sheet, an axis a question."""
+        """Hits of every possible sheet, one axis per question."""
         every = np.indices(self.survey.sizes).reshape(len(self.survey.sizes), -1).T
         return self(every).reshape(self.survey.sizes)
 

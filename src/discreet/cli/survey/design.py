@@ -148,4 +148,4 @@ def form(path: str, output: str, as_json: bool) -> None:
     if as_json:
         print_json({"output": output, "digest": survey.digest})
     else:
-        click.echo(f"{output}: print it, one a person", err=True)
+        click.echo(f"{output}: print one for each person", err=True)

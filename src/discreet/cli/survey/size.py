@@ -21,7 +21,7 @@ __all__ = ["size"]
 @click.argument("path", metavar="QUESTIONNAIRE")
 @click.argument("predicates", metavar="[PREDICATE]...", nargs=-1)
 @click.option("--precision", type=float, help="Wanted standard error of every share, as a share.")
-@click.option("--respondents", type=click.IntRange(min=1), help="How many are expected.")
+@click.option("--respondents", type=click.IntRange(1, 10**15), help="How many are expected.")
 @json_option
 def size(
     path: str,
