@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.collection import bulk
 from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import ReportFile
 from discreet.collection.simulation import answers
@@ -92,10 +93,6 @@ def test_spark_counts_whole_sheets_like_duckdb(spark: Any, tmp_path: Path, surve
     assert spread.reports == 500
 
 
-def streamed(*_: Any) -> Any:
-    raise AssertionError("wide answers came to the driver")
-
-
 @pytest.mark.spark
 def test_wide_reports_never_come_to_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,9 +110,14 @@ def test_wide_reports_never_come_to_the_driver(
             file.write(number, source.raw(16 * len(values)).reshape(-1, 16), values)
     expected = tally_parquet(plan, path)
     assert expected.reports == 300 * len(wide) > 0
-    monkeypatch.setattr("discreet.collection.bulk._Bulk._count", streamed)
-    narrow = [n for n in range(len(plan.questions)) if n not in wide]
-    if narrow:  # their groups are few rows, and still come
-        monkeypatch.undo()
+    count = bulk._Bulk._count
+
+    def grouped_only(self: Any, answers: Any) -> None:
+        assert "n" in answers.columns, "wide answers came to the driver one by one"
+        count(self, answers)
+
+    monkeypatch.setattr(bulk._Bulk, "_count", grouped_only)
+    with pytest.raises(AssertionError, match="came to the driver"):  # so the test can fail
+        tally_parquet(plan, path)
     found = tally_parquet(plan, f"spark:{path}")
     assert [s.tolist() for s in found.sums] == [s.tolist() for s in expected.sums]
