@@ -184,7 +184,7 @@ class Plan:
         """The most that one report may lose, so that all together keep to epsilon."""
         return share_of(self.epsilon, self.reports)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What a respondent of this plan is promised, over all reports they may send."""
         spent = max(question.epsilon for question in self.questions)

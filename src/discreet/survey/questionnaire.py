@@ -324,7 +324,7 @@ class Questionnaire:
         """Randomized sheets of many people, one row per person."""
         return devices.randomized(self, np.asarray(codes), random)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What a respondent is promised, over the whole sheet."""
         return promise_of(self)
