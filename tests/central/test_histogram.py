@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
-from discreet.central.binning import Binner, Counter
 from discreet.central.budget import Budget, Noise, rho_of, shares
-from discreet.central.resolution import bins_for, cut_points, cuttings, towards_zero
-from discreet.central.screening import affordable, merged, quality
-from discreet.central.selection import choose
+from discreet.central.choice import (
+    affordable,
+    bins_for,
+    choose,
+    cut_points,
+    cuttings,
+    merged,
+    quality,
+    towards_zero,
+)
 from discreet.central.source import Columns
 from discreet.datasets import long_tailed
 from discreet.encoding import Cells
@@ -23,7 +29,7 @@ from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
 from discreet.privacy import epsilon_of_rho
 from discreet.statistics import Table
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Binner, Counter, count_arrays
 
 
 @given(

@@ -148,12 +148,10 @@ def test_a_training_is_paid_before_the_first_noise_is_drawn(folder, monkeypatch)
 
 
 def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
-    from discreet.central import table_source
+    from discreet.central import source
 
-    opened, local = table_source.TableSource, str(folder / "data.csv")
-    monkeypatch.setattr(
-        table_source, "TableSource", lambda _, schema, **o: opened(local, schema, **o)
-    )
+    opened, local = source.TableSource, str(folder / "data.csv")
+    monkeypatch.setattr(source, "TableSource", lambda _, schema, **o: opened(local, schema, **o))
     url = "postgres://ann:hunter2@db.example/people"
     given = ["train", url, "--schema", str(folder / "schema.json"), "--epsilon", "1"]
     given += ["--budget-file", str(folder / "budget.json"), "--budget-total", "2"]

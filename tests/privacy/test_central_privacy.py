@@ -27,13 +27,12 @@ from scipy.special import log_softmax, logsumexp
 
 from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
 from discreet.central import budget as budget_module
+from discreet.central import choice as choice_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
-from discreet.central import screening as screening_module
 from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
-from discreet.central.budget import Budget
-from discreet.central.settings import Settings
+from discreet.central.budget import Budget, Settings
 from discreet.central.smooth import trim_for
 from discreet.central.source import Columns
 from discreet.encoding import class_codes
@@ -99,7 +98,7 @@ def transcript_of(
         lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
     )
     monkeypatch.setattr(histogram_module, "choose", found.choose)
-    monkeypatch.setattr(screening_module, "choose", found.choose)
+    monkeypatch.setattr(choice_module, "choose", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
@@ -216,8 +215,8 @@ def test_the_choice_of_features_is_paid_for(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
-    true = screening_module.quality
-    monkeypatch.setattr(screening_module, "quality", lambda *given: 4 * true(*given))
+    true = choice_module.quality
+    monkeypatch.setattr(choice_module, "quality", lambda *given: 4 * true(*given))
     assert worst(monkeypatch, "histogram", tables(), first=FEW) > Fraction(EPSILON)
 
 
@@ -363,7 +362,7 @@ def spied(monkeypatch):
 
     monkeypatch.setattr(budget_module.Budget, "noise", noise)
     monkeypatch.setattr(histogram_module, "choose", choose)
-    monkeypatch.setattr(screening_module, "choose", choose)
+    monkeypatch.setattr(choice_module, "choose", choose)
     monkeypatch.setattr(training_module, "_laplace_is_less", lambda budget, schema: False)
     return noises, choices
 

@@ -2,6 +2,8 @@
 
 Pure promises are shared as epsilon. A promise with delta is shared as rho (zero-concentrated DP),
 which adds up as well; epsilon and delta are what the whole rho converts to.
+
+`Settings` are what the user may choose beside the promise.
 """
 
 from __future__ import annotations
@@ -10,22 +12,61 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers
-from discreet.errors import PrivacyError
+from discreet.encoding import Bins
+from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Charge, Guarantee
 from discreet.randomness import Random
 from discreet.randomness.samplers import WIDEST
 from discreet.schema import Numeric, Schema
 
-__all__ = ["Budget", "Noise", "rho_of", "shares", "weights_of"]
+__all__ = [
+    "PUBLIC",
+    "Budget",
+    "Noise",
+    "Settings",
+    "check_bounded",
+    "rho_of",
+    "shares",
+    "weights_of",
+]
 
 COARSEST = 1 << 12
 """Steps of the grain that one person may change; its rounding is far below the noise."""
+PUBLIC = "the schema was written without looking at the data"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may choose beside the promise.
+
+    Parameters
+    ----------
+    allocation : mapping of feature name to weight, optional
+        Shares of the budget.
+    bins : "auto", int or mapping
+        How numeric features are cut.
+    likelihood : {"gaussian", "truncated"}
+        Density of numeric features where one is fitted.
+    selection : bool
+        Whether a part of the budget may choose features and scorings.
+    noise : Any
+        Noise law of the smooth methods.
+    assumptions : tuple of str
+        What the promise rests on.
+    """
+
+    allocation: Mapping[str, Any] | None = None
+    bins: Literal["auto"] | Bins = "auto"
+    likelihood: Literal["gaussian", "truncated"] = "gaussian"
+    selection: bool = True
+    noise: Any = None
+    assumptions: tuple[str, ...] = (PUBLIC,)
 
 
 def rho_of(epsilon: float, delta: float) -> Fraction:
@@ -252,3 +293,13 @@ def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) 
             raise PrivacyError(f"allocation of {name} is {weight!r}; give a positive number")
         weights[name] = weight
     return weights
+
+
+def check_bounded(schema: Schema) -> None:
+    """Refuse numeric features without public bounds."""
+    for feature in schema.features:
+        if isinstance(feature, Numeric) and not feature.bounded:
+            raise SchemaError(
+                f"{feature.name} has no public bounds, and how far one person can move it is "
+                f"unknown; write Numeric({feature.name!r}, lower, upper) with bounds you know"
+            )

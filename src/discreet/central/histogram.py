@@ -21,11 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central.budget import Budget, shares, weights_of
-from discreet.central.resolution import cut_points
-from discreet.central.screening import PRICE, affordable, chosen
-from discreet.central.selection import choose, right
-from discreet.central.settings import Settings, check_bounded
+from discreet.central.budget import Budget, Settings, check_bounded, shares, weights_of
+from discreet.central.choice import PRICE, Few, affordable, choose, chosen, cut_points, right
 from discreet.central.source import Source
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
@@ -139,7 +136,8 @@ def _few(
     number = affordable(surely, len(source.schema.classes), features, scale)
     if number == features:
         return None
-    return chosen(source, settings.bins, number, cost, PRICE * scale(number), budget, random)
+    few = Few(number, cost, PRICE * scale(number))
+    return chosen(source, settings.bins, few, budget, random)
 
 
 def exact(source: Source, settings: Settings) -> Statistics:

@@ -24,9 +24,8 @@ from functools import partial
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.central.budget import Budget
+from discreet.central.budget import Budget, Settings
 from discreet.central.parametric import Parts, about_the_middle, begin, described, finish, present
-from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.randomness import Random

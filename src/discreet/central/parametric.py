@@ -13,8 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.central.budget import Budget, Noise, shares, weights_of
-from discreet.central.settings import Settings, check_bounded
+from discreet.central.budget import Budget, Noise, Settings, check_bounded, shares, weights_of
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError

@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.central.budget import Budget
+from discreet.central.budget import Budget, Settings
 from discreet.central.parametric import Parts, begin, costs_of, described, finish, present
-from discreet.central.settings import Settings
 from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError

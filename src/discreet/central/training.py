@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
-from typing import get_args
+from typing import Literal, get_args
 
-from discreet.central.budget import Budget, weights_of
-from discreet.central.settings import PUBLISHED, Method, Settings, check_bounded
+from discreet.central.budget import Budget, Settings, check_bounded, weights_of
 from discreet.central.source import Source
 from discreet.errors import PrivacyError
 from discreet.privacy import Guarantee
@@ -18,7 +17,15 @@ from discreet.randomness import Random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
 
-__all__ = ["check", "promised", "train"]
+__all__ = ["PUBLISHED", "Method", "check", "promised", "train"]
+
+PUBLISHED = {
+    "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
+    "was asked for is not kept",
+}
+"""Methods that are here to be compared with, and why they keep no promise."""
+
+Method = Literal["histogram", "moments", "global", "global-published", "smooth", "trimmed"]
 
 SMOOTH = ("smooth", "trimmed")
 _HOME = {

@@ -91,9 +91,9 @@ def train(
     the first noise is drawn, refused if the total would be overdrawn, and never refunded. What
     keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
     """
-    from discreet.central.settings import PUBLIC, Method, Settings
-    from discreet.central.table_source import TableSource
-    from discreet.central.training import check, promised
+    from discreet.central.budget import PUBLIC, Settings
+    from discreet.central.source import TableSource
+    from discreet.central.training import Method, check, promised
     from discreet.central.training import train as release
     from discreet.estimation import estimate
     from discreet.ledger import Ledger

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.central.settings import PUBLIC, Method, Settings
-from discreet.central.source import Columns, Source
-from discreet.central.table_source import TableSource
+from discreet.central.budget import PUBLIC, Settings
+from discreet.central.source import Columns, Source, TableSource
+from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import Given, Rows, class_prior_of
 from discreet.estimators.parameters import (

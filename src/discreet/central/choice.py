@@ -1,0 +1,277 @@
+"""The choice of features, of their cells and of how they are scored.
+
+**Features.** Of d tables each carries d times the noise of one, and a prediction adds d of them up.
+So its noise grows like d^(3/2), and below a certain number of people all features together say
+nothing, where the best one alone may say nearly all. Candidates are features, numeric ones cut in
+several ways. The quality of a candidate is the number of rows that the best rule on its cells gets
+right: the sum over cells of the largest class count, less a public price for every cell.
+
+**Cells.** Bins are of equal width and, where there is data enough, ever finer towards zero. A
+quantity with the public bounds 0 and 1000 often has nearly all of its values near 0, where bins of
+equal width would see one lump; the extra cells near zero cost a little noise and keep such
+features. They follow from public bounds and from what is already private.
+
+**Scoring.** Every candidate is a model made of the released tables. Its quality is the number of
+training rows that it classifies right.
+
+Features and scorings are chosen by the exponential mechanism, drawn exactly. One more record
+changes every quality by 0 or +1, all in the same direction, so choosing i with probability
+proportional to exp(epsilon q_i) costs epsilon (the usual factor of two is for qualities that may
+move in both directions). Nothing that this module counts may leave without noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.central.budget import Budget
+from discreet.central.source import Source
+from discreet.encoding import Cells, equal_width
+from discreet.estimation.log_ratios import LogRatios
+from discreet.randomness import Random
+from discreet.schema import Numeric
+from discreet.statistics import Table
+
+__all__ = [
+    "Few",
+    "affordable",
+    "bins_for",
+    "choose",
+    "chosen",
+    "cut_points",
+    "cuttings",
+    "merged",
+    "quality",
+    "right",
+    "towards_zero",
+]
+
+CLEAR = 2.0
+"""People a class and unit of noise, over sqrt(d), from which on all d features are used."""
+EACH = 60.0
+"""People a unit of noise that every feature should have where only some are used."""
+PRICE = 0.15
+"""What a cell must bring in, in people a unit of noise."""
+FEWEST_BINS, MOST_BINS = 8, 64
+FINER_FROM = 2.0
+"""People a class and unit of noise from which on cells near zero are worth their noise."""
+FACTOR, STEPS = 4, 5
+"""The bin next to zero is cut into STEPS + 1, each FACTOR times as wide as the next."""
+PLENTY = 1000
+"""Rows times epsilon that are enough to tell candidates apart."""
+FEWEST_ROWS = 10_000
+"""Rows that are scored in any case, if there are so many."""
+
+
+@dataclass(frozen=True)
+class Few:
+    """A choice of a few features.
+
+    Parameters
+    ----------
+    number : int
+        Of features.
+    cost : Fraction
+        Share of the budget for all choices together.
+    price : float
+        Of a cell, in people.
+    """
+
+    number: int
+    cost: Fraction
+    price: float
+
+
+def affordable(people: float, classes: int, features: int, scale: Callable[[int], float]) -> int:
+    """How many features to release tables of, from what is already private.
+
+    Parameters
+    ----------
+    people : float
+        A private estimate.
+    classes, features : int
+    scale : callable
+        Laplace scale of the noise of each table if there are so many.
+
+    >>> [affordable(n, 2, 16, lambda k: k / 0.5) for n in (20, 150, 300, 600)]
+    [1, 1, 2, 16]
+    """
+    if people >= CLEAR * classes * math.sqrt(features) * scale(features):
+        return features
+    few = 1
+    while few + 1 < features and people >= EACH * scale(few + 1):
+        few += 1
+    return few
+
+
+def chosen(source: Source, bins: Any, few: Few, budget: Budget, random: Random) -> dict[str, Table]:
+    """Exact tables of the best features, one after the other by the exponential mechanism.
+
+    Parameters
+    ----------
+    source : Source
+    bins : "auto", int or mapping
+        How the user wants numeric features cut; "auto" leaves it to the choice.
+    few : Few
+        How many features, and what they may cost.
+    budget : Budget
+    random : Random
+    """
+    candidates = _candidates(source, bins)
+    tables: dict[str, Table] = {}
+    for index in range(few.number):
+        name = f"choice of feature {index + 1} of {few.number}"
+        epsilon = budget.selection(name, few.cost / few.number)
+        values = [quality(table, few.price * source.unit) for table in candidates]
+        best = candidates[choose(values, epsilon / source.unit, random)]
+        name = best.cells.feature.name
+        tables[name] = best
+        candidates = [table for table in candidates if table.cells.feature.name != name]
+    return {name: tables[name] for name in source.schema.names if name in tables}
+
+
+def quality(table: Table, price: float) -> int:
+    """Rows that the best rule on the cells gets right, less the price of the cells."""
+    return int(table.counts.max(axis=0).sum()) - round(price * table.cells.size)
+
+
+def _candidates(source: Source, bins: Any) -> list[Table]:
+    """All features in all their cuttings, from one count on the finest cells."""
+    schema = source.schema
+    ways: dict[str, list[Any]] = {}
+    for feature in schema.features:
+        if isinstance(feature, Numeric):
+            own = bins.get(feature.name) if isinstance(bins, Mapping) else bins
+            ways[feature.name] = cuttings(feature) if own is None or own == "auto" else [own]
+    cells = {n: [Cells.of(schema, n, {n: way}) for way in some] for n, some in ways.items()}
+    finest = {
+        name: sorted({point for one in some for point in one.edges[1:-1]})
+        for name, some in cells.items()
+    }
+    counted = source.count(bins=finest).tables
+    return [
+        merged(table, one)
+        for name, table in counted.items()
+        for one in cells.get(name, [table.cells])
+    ]
+
+
+def merged(table: Table, cells: Cells) -> Table:
+    """The same counts on coarser cells."""
+    if cells == table.cells:
+        return table
+    starts = np.searchsorted(table.cells.edges[:-1], cells.edges[:-1])
+    proper = np.add.reduceat(table.counts[:, : table.cells.values], starts, axis=1)
+    return Table(cells, np.concatenate([proper, table.counts[:, table.cells.values :]], axis=1))
+
+
+def bins_for(u: float) -> int:
+    """Number of equal-width bins: 4 u^0.3 as a power of two, 8 to 64.
+
+    Parameters
+    ----------
+    u : float
+        People a class and unit of Laplace noise, from a private estimate of their number.
+
+    >>> [bins_for(u) for u in (0, 1, 10, 100, 10_000, 1_000_000)]
+    [8, 8, 8, 16, 64, 64]
+    """
+    if u <= 1:
+        return FEWEST_BINS
+    return int(min(max(2 ** round(math.log2(4 * u**0.3)), FEWEST_BINS), MOST_BINS))
+
+
+def cut_points(feature: Numeric, u: float) -> list[float]:
+    """Inner edges of the bins of a feature.
+
+    >>> cut_points(Numeric("age", 20, 100), 1.0)
+    [30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
+    """
+    return _points(feature, bins_for(u), u >= FINER_FROM)
+
+
+def cuttings(feature: Numeric) -> list[list[float]]:
+    """Ways to cut a feature that a private choice may try: rough, as usual, and fine near zero.
+
+    >>> [len(points) + 1 for points in cuttings(Numeric("age", 20, 100))]
+    [4, 8, 16]
+    """
+    ways = [_points(feature, 4, False), _points(feature, 8, False), _points(feature, 16, True)]
+    return [way for i, way in enumerate(ways) if way not in ways[:i]]
+
+
+def _points(feature: Numeric, bins: int, finer: bool) -> list[float]:
+    edges = equal_width(feature, bins)
+    near = towards_zero(feature, edges[1] - edges[0]) if finer else []
+    return sorted({*edges[1:-1], *near})
+
+
+def towards_zero(feature: Numeric, width: float) -> list[float]:
+    """Cut points that near zero in geometric steps, from a bin width on, inside the bounds.
+
+    >>> towards_zero(Numeric("income", 0, 4096), 1024)
+    [256.0, 64.0, 16.0, 4.0, 1.0]
+    >>> towards_zero(Numeric("length", 8, 72), 8)
+    []
+    """
+    points: list[float] = []
+    for sign in (1, -1):
+        near = feature.lower if sign > 0 else -feature.upper
+        far = feature.upper if sign > 0 else -feature.lower
+        if far <= 0:
+            continue
+        start = width + max(near, 0.0)
+        for step in range(1, STEPS + 1):
+            size = start / FACTOR**step
+            size = float(math.ceil(size)) if feature.integer else size
+            if max(near, 0.0) < size < far:
+                points.append(sign * size)
+    return points
+
+
+def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
+    """Index i with probability proportional to exp(epsilon * quality[i]), exactly.
+
+    A uniform candidate is kept with probability exp(-epsilon * shortfall), the chance that a
+    geometric draw of scale 1 / (epsilon * shortfall) is not zero.
+    """
+    best = max(quality)
+    while True:
+        index = int(random.integers(len(quality), 1)[0])
+        cost = epsilon * (best - int(quality[index]))
+        if cost == 0 or random.geometric(1 / cost, 1)[0] >= 1:
+            return index
+
+
+def right(
+    source: Source,
+    ratios: LogRatios,
+    candidates: Sequence[Mapping[str, Floats]],
+    people: float,
+    epsilon: float,
+    random: Random,
+) -> list[int]:
+    """How many rows of a random sample each candidate's evidence classifies right.
+
+    Every row is in the sample by a coin of its own, so that a record still changes each number
+    by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
+    """
+    share = Fraction(min(1.0, max(FEWEST_ROWS, PLENTY / epsilon) / max(people, 1.0)))
+    log_prior = np.log(ratios.prior)
+    cells = {name: table.cells for name, table in ratios.statistics.tables.items()}
+    found = np.zeros(len(candidates), dtype=np.int64)
+    for columns, codes in source.batches(share, random):
+        index = {name: one.column(columns[name]) for name, one in cells.items()}
+        for i, one in enumerate(candidates):
+            score = np.tile(log_prior, (len(codes), 1))
+            for name, ratio in one.items():
+                score += ratio.T[index[name]]
+            found[i] += np.count_nonzero(score.argmax(axis=1) == codes)
+    return [int(number) for number in found]
