@@ -21,7 +21,7 @@ from discreet import (
 )
 from discreet.datasets import mortgage
 from discreet.errors import EstimationError, FormatError
-from discreet.local.projection import PCA
+from discreet.projection import PCA
 from discreet.statistics import Scoring
 
 PEOPLE = mortgage(1500, missing=0.05)

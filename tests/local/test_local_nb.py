@@ -21,7 +21,7 @@ from discreet import (
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.local.planning import make_plan
-from discreet.local.projection import DCA, PCA
+from discreet.projection import DCA, PCA
 from discreet.tables.in_memory import count_arrays
 
 PEOPLE = mortgage(6000, seed=3)

@@ -14,8 +14,8 @@ from discreet.estimation import estimate
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
-from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.model import NaiveBayesModel
+from discreet.projection import DCA, PCA, fit_projection
 from discreet.randomness import SeededRandom
 
 SCHEMA = Schema(

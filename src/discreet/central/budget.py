@@ -257,11 +257,9 @@ class Budget:
         return whole + (0 if self.earlier is None else self.earlier.spent**2 / 2)
 
     def _stated_charges(self) -> list[Charge]:
-        return [self._stated(name, cost) for name, cost in self.charges]
-
-    def _stated(self, name: str, cost: Fraction) -> Charge:
         # a share of rho is stated as the same share of epsilon
-        return Charge(name, _below(cost / self.whole * Fraction(self.epsilon)), self.delta_of(cost))
+        epsilon = Fraction(self.epsilon) / self.whole
+        return [Charge(n, _below(cost * epsilon), self.delta_of(cost)) for n, cost in self.charges]
 
 
 def _below(fraction: Fraction) -> float:

@@ -8,9 +8,11 @@ Nothing in this module is private. What it returns must not leave the curator wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from discreet.arrays import Array
 from discreet.encoding import Bins, Cells, class_codes, columns_of
 from discreet.randomness import Random
-from discreet.schema import Feature, Numeric, Schema
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
 from discreet.tables.in_memory import Counter, count_arrays
 
@@ -131,7 +133,7 @@ class Columns:
         counter.add(self.columns, self.codes)
         tables = counter.tables()
         if rest:
-            others = _narrowed(self.schema, rest)
+            others = replace(self.schema, features=tuple(rest))
             found = count_arrays(others, self.columns, self.codes, bins=bins, moments=None)
             tables |= found.tables
         ordered = {name: tables[name] for name in self.schema.names}
@@ -168,25 +170,22 @@ class TableSource:
         table: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from discreet.tables.engines import kind_of, open_table, parsed
+        from discreet.tables.engines import kind_of, open_table, parsed, reading
 
         self.schema, self.source, self.progress = schema, source, progress
         self.unit, self.value = 1, 1.0
-        self.file = kind_of(source) in ("csv", "parquet")
+        kind = kind_of(source)
+        # where a file cannot be read, one sentence says so; databases have words of their own
+        self._reading = partial(reading, source) if kind in ("csv", "parquet") else nullcontext
         wanted = [*schema.names, schema.target]
         with self._reading():
             rows = open_table(source, table=table)
             columns_of(dict.fromkeys(rows.columns), wanted)
-            self.rows = parsed(rows, wanted) if kind_of(source) == "csv" else rows
-
-    def _reading(self) -> AbstractContextManager[None]:
-        from discreet.tables.engines import reading
-
-        return reading(self.source) if self.file else nullcontext()
+            self.rows = parsed(rows, wanted) if kind == "csv" else rows
 
     def totals(self) -> Array:
         """How many records each class has."""
-        narrow = _narrowed(self.schema, self.schema.features[:1])
+        narrow = replace(self.schema, features=self.schema.features[:1])
         from discreet.tables import count
 
         with self._reading():
@@ -208,7 +207,7 @@ class TableSource:
             if not rest:  # everyone is in one cell of any table
                 totals = next(iter(tables.values())).counts.sum(axis=1)
                 return Statistics(self.schema, totals, tables=tables)
-            others, progress = _narrowed(self.schema, rest), self.progress
+            others, progress = replace(self.schema, features=tuple(rest)), self.progress
             found = count(
                 self.rows, others, bins=bins, moments=moments, order=order, progress=progress
             )
@@ -256,19 +255,6 @@ class TableSource:
             for batch in arrow_batches(rows, BATCH):
                 columns = {name: batch.column(name) for name in names}
                 yield columns, class_codes(self.schema, columns.pop(self.schema.target))
-
-
-def _narrowed(schema: Schema, features: Sequence[Feature]) -> Schema:
-    """The same schema with some of its features."""
-    return Schema(
-        features,
-        schema.target,
-        schema.classes,
-        schema.missing,
-        schema.outliers,
-        schema.unseen,
-        schema.missing_tokens,
-    )
 
 
 def _array(column: Any) -> Any:

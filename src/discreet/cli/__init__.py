@@ -32,7 +32,7 @@ COMMANDS = {
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
     "simulate": ("simulate", "What local privacy would cost on your own table."),
-    "export": ("export", "Write a model for programs that do not have discreet."),
+    "export": ("predict", "Write a model for programs that do not have discreet."),
     "datasets": ("datasets", "List and fetch the benchmark tables."),
 }
 """Name to module and one line of help, in the order in which a newcomer meets them."""

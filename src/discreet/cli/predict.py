@@ -1,4 +1,4 @@
-"""``discreet predict``, ``evaluate`` and ``show``: what to do with a model file."""
+"""``discreet predict``, ``evaluate``, ``show`` and ``export``: what to do with a model file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, about, batches, read_model
+from discreet.cli.files import OUTPUT, about, batches, read_model, write
 from discreet.cli.output import console, example, json_option, print_json, progress, table
 from discreet.errors import FormatError, SchemaError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.model.evaluation import Scores
     from discreet.model.explanation import Explanation
 
-__all__ = ["evaluate", "predict", "show"]
+__all__ = ["evaluate", "export", "predict", "show"]
 
 
 @click.command(
@@ -62,12 +62,12 @@ def predict(
     done, pieces = 0, batches(data, trained.inputs.names)
     quiet = output is None and sys.stdout.isatty()
     with (
-        opened(output, trained.schema.classes, proba, as_json) as write,
+        opened(output, trained.schema.classes, proba, as_json) as put,
         progress("predicting", quiet=quiet) as advance,
         about(data),
     ):
         for batch in pieces:
-            write(trained.predict_joint_log_proba(batch))
+            put(trained.predict_joint_log_proba(batch))
             done += batch.num_rows
             advance(done)
 
@@ -187,3 +187,35 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
             if isinstance(factor, GaussianFactor)
         ],
     }
+
+
+@click.command(
+    epilog=example(
+        "discreet export model.json --to onnx -o model.onnx",
+    )
+)
+@click.argument("model")
+@click.option(
+    "--to",
+    "kind",
+    required=True,
+    type=click.Choice(["onnx", "skops"]),
+    help="onnx for other languages and runtimes, skops for scikit-learn without pickle.",
+)
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The file to write.")
+@json_option
+def export(model: str, kind: str, output: str, as_json: bool) -> None:
+    """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.
+
+    ONNX: one input a feature, of shape (rows, 1), text or double; outputs label and probabilities.
+    skops: load it with trusted=["discreet.model.export.ModelClassifier"].
+    """
+    trained = read_model(model)
+    from discreet.model.export import to_onnx, to_skops
+
+    content = to_onnx(trained) if kind == "onnx" else to_skops(trained)
+    write(output, content)
+    if as_json:
+        print_json({"output": output, "format": kind, "bytes": len(content)})
+    else:
+        click.echo(f"{output}: {len(content):,} bytes", err=True)

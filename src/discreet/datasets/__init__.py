@@ -11,8 +11,13 @@ size whose best possible accuracy is known.
 """
 
 from discreet.datasets.benchmarks import available, folder, load, names
-from discreet.datasets.dataset import Dataset
-from discreet.datasets.generated import balance_scale, long_tailed, mortgage, mortgage_table
+from discreet.datasets.generated import (
+    Dataset,
+    balance_scale,
+    long_tailed,
+    mortgage,
+    mortgage_table,
+)
 from discreet.datasets.population import (
     MORTGAGE_BAYES_ACCURACY,
     MORTGAGE_BAYES_ACCURACY_ERROR,

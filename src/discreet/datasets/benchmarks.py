@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.datasets.dataset import Dataset
-from discreet.datasets.generated import balance_scale
+from discreet.datasets.generated import Dataset, balance_scale
 from discreet.documents import parse, read_text
 from discreet.errors import FormatError, PrivacyWarning
 from discreet.schema import Categorical, Schema

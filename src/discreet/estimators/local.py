@@ -32,10 +32,9 @@ from discreet.estimators.private import PrivateEstimator, check_bins, is_infinit
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import Approach, Design, make_plan, quantile_cuts
-from discreet.local.projection import DCA, PCA, fit_projection
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
-from discreet.projection import Projection
+from discreet.projection import DCA, PCA, Projection, fit_projection
 from discreet.randomness import as_random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Scoring, Statistics

@@ -133,7 +133,7 @@ def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
     """The options of ``make_plan``: cut points and a projection learnt from the public sample."""
     from discreet.encoding import class_codes, columns_of
     from discreet.local.planning import quantile_cuts
-    from discreet.local.projection import DCA, PCA, fit_projection
+    from discreet.projection import DCA, PCA, fit_projection
 
     cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
     if pca is not None and dca is not None:
