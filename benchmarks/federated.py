@@ -24,7 +24,7 @@ import numpy as np
 from discreet.datasets import load
 from discreet.encoding import class_codes, columns_of
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import wanted_of
 from discreet.federated.crypto.paillier import PrivateKey, generate
@@ -54,6 +54,11 @@ def parts_of(name: str, providers: int) -> tuple[Any, list[Any]]:
     return data.schema, [({k: c[own] for k, c in arrays.items()}, codes[own]) for own in rows]
 
 
+def holding(own: Identity, key: PrivateKey | None) -> Card:
+    """The card of whoever holds the Paillier key, if there is one."""
+    return own.card if key is None else own.card_with(key.public.fingerprint)
+
+
 def agreement(schema: Any, providers: int, key: PrivateKey | None) -> tuple[Manifest, list[Any]]:
     """A signed manifest and the identities of its parties."""
     names = [*(f"p{i}" for i in range(providers)), "collector", "receiver"]
@@ -64,7 +69,7 @@ def agreement(schema: Any, providers: int, key: PrivateKey | None) -> tuple[Mani
         1.0,
         tuple(one.card for one in people[:-2]),
         people[-2].card,
-        people[-1].card,
+        holding(people[-1], key),
         aggregation="masks" if key is None else "paillier",
         paillier=None if key is None else key.public,
         margin=1,
@@ -140,7 +145,7 @@ def vertical_costs(name: str, key: PrivateKey | None, providers: int = 4) -> lis
         tuple(one.card for one in people[:-3]),
         people[-2].card,
         people[-1].card,
-        label=people[-3].card,
+        label=holding(people[-3], key),
         columns={f"p{i}": schema.names[i::providers] for i in range(providers)},
         rows=len(codes),
         partition="vertical",
@@ -193,13 +198,13 @@ def processes(name: str = "splice", providers: int = 16, deadline: int = 300) ->
         (folder / "schema.json").write_text(data.schema.to_json())
         rows = np.array_split(np.arange(len(data)), providers)
         names = [f"p{i}" for i in range(providers)]
+        key = generate()
         for one in (*names, "collector", "receiver"):
             own = Identity.generate(one)
             (folder / f"{one}.identity.json").write_text(own.to_json())
-            (folder / f"{one}.card.json").write_text(own.card.to_json())
+            (folder / f"{one}.card.json").write_text(holding(own, key).to_json())
         for one, own in zip(names, rows, strict=True):
             data.frame.iloc[own].to_csv(folder / f"{one}.csv", index=False)
-        key = generate()
         (folder / "key.json").write_text(key.to_json())
         (folder / "key.public.json").write_text(key.public.to_json())
 
@@ -218,13 +223,15 @@ def processes(name: str = "splice", providers: int = 16, deadline: int = 300) ->
             capture_output=True,
         )
         url, quiet = f"http://127.0.0.1:{port}", {"stderr": subprocess.DEVNULL}
-        line = ("--collector", url)
+        line = ("--collector", url, "--yes")
 
         def own(one: str) -> tuple[str, str]:
             return "--identity", f"{one}.identity.json"
 
         started = [
-            command("collect", "m.json", *own("collector"), "--state", "c", "--port", port),
+            command(
+                "collect", "m.json", *own("collector"), "--state", "c", "--port", port, "--yes"
+            ),
             command("receive", "m.json", *own("receiver"), *line, "--key", "key.json", "-o", "o"),
             *(
                 command("provide", "m.json", f"{one}.csv", *own(one), *line, "--state", one)

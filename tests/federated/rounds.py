@@ -27,6 +27,12 @@ def cards(names):
     return tuple(PARTIES[name].card for name in names)
 
 
+def holding(name, key):
+    """The card of a party that holds a Paillier key, if there is one."""
+    own = PARTIES[name]
+    return own.card if key is None else own.card_with(key.public.fingerprint)
+
+
 def acquainted(people, agreement):
     """Keys for one round, known to each other."""
     publics = {one.name: one.join(agreement) for one in people}
@@ -49,8 +55,8 @@ def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",),
             wanted_of(SCHEMA, 4, moments),
             epsilon,
             cards(names),
-            PARTIES["collector"].card,
-            PARTIES["receiver"].card,
+            holding("collector", key),
+            holding("receiver", key),
             aggregation="masks" if key is None else "paillier",
             paillier=None if key is None else key.public,
             **options,
@@ -67,7 +73,7 @@ def vertical_manifest(key=None, *, epsilon=1.0, rows=40, moments=("age",), **opt
             cards(NAMES[:2]),
             PARTIES["collector"].card,
             PARTIES["receiver"].card,
-            label=PARTIES["labels"].card,
+            label=holding("labels", key),
             columns={"hospital-a": ("colour", "age"), "hospital-b": ("size",)},
             rows=rows,
             partition="vertical",

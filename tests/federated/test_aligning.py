@@ -237,7 +237,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
     invited(tmp_path, *invite, "--pad-to", 80, "-o", "invitation.json")
 
     def collector():
-        how = ("--identity", "collector.identity.json", "--state", "kept", "--port", port)
+        how = ("--identity", "collector.identity.json", "--state", "kept", "--port", port, "--yes")
         return processes("collect", "invitation.json", *how)
 
     def owner(name):
@@ -245,7 +245,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
         return processes(
             *("align", "invitation.json", f"{name}{kind}", "--id-column", "id"),
             *("--identity", f"{name}.identity.json", "--collector", f"http://127.0.0.1:{port}"),
-            *("--state", f"kept-{name}", "-o", f"{name}.aligned{kind}"),
+            *("--state", f"kept-{name}", "-o", f"{name}.aligned{kind}", "--yes"),
             *(("--json",) if name == "hospital-b" else ()),
         )
 
@@ -290,7 +290,7 @@ def test_no_common_row_is_one_sentence_and_no_file(tmp_path):
         (tmp_path / f"{name}.identity.json").write_text(PARTIES[name].to_json())
         data, output, state = (str(tmp_path / f"{name}{end}") for end in (".csv", ".out.csv", ""))
         identity = str(tmp_path / f"{name}.identity.json")
-        how = {"id_column": "id", "as_json": False, "known": (), "authority": None}
+        how = {"id_column": "id", "as_json": False, "known": (), "authority": None, "yes": True}
         try:
             federated_align.align.callback(
                 str(tmp_path / "i.json"),

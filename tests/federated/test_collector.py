@@ -340,7 +340,7 @@ def test_the_command_serves_with_patience(tmp_path, monkeypatch):
     monkeypatch.setattr(uvicorn.Server, "run", lambda server: served.append(server.config.http))
     (tmp_path / "m.json").write_text(unsigned(horizontal_manifest()).to_json())
     (tmp_path / "c.json").write_text(PARTIES["collector"].to_json())
-    words = ["m.json", "--identity", "c.json", "--state", "kept"]
+    words = ["m.json", "--identity", "c.json", "--state", "kept", "--yes"]
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path)
         found = CliRunner().invoke(collect, words)

@@ -65,14 +65,15 @@ class Parties:
     def collector(self):
         return self.start(
             *("collect", "manifest.json", "--identity", "collector.identity.json"),
-            *("--state", "kept-collector", "--port", self.port),
+            *("--state", "kept-collector", "--port", self.port, "--yes"),
         )
 
     def party(self, step, name, *further):
         state = () if step == "receive" else ("--state", f"kept-{name}")
         return self.start(
             *(step, "manifest.json", *further, "--identity", f"{name}.identity.json"),
-            *("--collector", self.url, *state),
+            *("--collector", self.url, *state, "--yes"),
+            *(() if step == "receive" else ("--unprotected",)),
         )
 
     def stop(self):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Identity
+from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
 from discreet.federated.counters import Wanted
 from discreet.federated.release import Release
@@ -65,8 +65,8 @@ def simulate_horizontal(
         wanted,
         epsilon,
         tuple(one.card for one in providers),
-        collector.card,
-        receiver.card,
+        collector.card if mode == "counts" else _card(collector, key),
+        _card(receiver, key) if mode == "counts" else receiver.card,
         mode=mode,
         aggregation=aggregation,
         tolerated=tolerated,
@@ -123,7 +123,7 @@ def simulate_vertical(
         tuple(one.card for one in holders),
         collector.card,
         receiver.card,
-        label=label.card,
+        label=_card(label, key),
         columns=held,
         rows=len(codes),
         partition="vertical",
@@ -146,6 +146,10 @@ def simulate_vertical(
     receiving = vertical.Receiver(receiver, manifest)
     release = receiving.receive(collecting.result().to_json())
     return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
+
+
+def _card(own: Identity, key: PrivateKey | None) -> Card:
+    return own.card if key is None else own.card_with(key.public.fingerprint)
 
 
 def _key(key: PrivateKey | None) -> PrivateKey:

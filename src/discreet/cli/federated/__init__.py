@@ -15,6 +15,7 @@ __all__ = ["federated"]
 STEPS = {
     "identity": ("federated.setup", "Make a party's keys, and a card for the others."),
     "manifest": ("federated.setup", "Write down what the parties of a round agree on."),
+    "show": ("federated.show", "Print a card, a manifest or an invitation in words."),
     "invite": ("federated.align", "Write down who aligns rows before a vertical round."),
     "align": ("federated.align", "An owner: keep the rows whose ids all owners have."),
     "collect": ("federated.collect", "The collector: carry messages, add up or match."),

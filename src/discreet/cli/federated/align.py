@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from discreet.cli.federated.confirm import confirm
 from discreet.cli.federated.files import read_cards, read_identity, read_invitation
 from discreet.cli.federated.parties import party
 from discreet.cli.files import OUTPUT, about, batches, replacing, write
@@ -86,6 +87,7 @@ def align(
     url: str,
     known: tuple[str, ...],
     authority: str | None,
+    yes: bool,
 ) -> None:
     """Sign INVITATION and write the rows of DATA whose ids all owners have, in a common order.
 
@@ -105,13 +107,16 @@ def align(
 
     if not output.lower().endswith((".csv", ".parquet")):
         raise FormatError(f"{output}: aligned rows go to a file that ends in .csv or .parquet")
-    agreed, cards = read_invitation(invitation), read_cards(known)
+    own, agreed, cards = read_identity(identity), read_invitation(invitation), read_cards(known)
+    agreed.require_part(own.card, "owner")
+    agreed.require_known(own.card, cards)
     table = _table(data, id_column)
     with about(data):
         ids = texts_of(table.column(id_column).to_pylist(), agreed.most)
+    confirm(agreed, own.name, yes)
     whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
     with (
-        Line(url, read_identity(identity), agreed, authority=authority, say=say) as line,
+        Line(url, own, agreed, authority=authority, say=say) as line,
         progress("blinding ids", "ids") as show,
     ):
 

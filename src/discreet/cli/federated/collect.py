@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.files import read_agreement, read_identity, read_key
+from discreet.cli.federated.confirm import confirm, known_option, yes_option
+from discreet.cli.federated.files import read_agreement, read_cards, read_identity, read_key
 from discreet.cli.output import example
 from discreet.errors import DiscreetError, MissingDependencyError
 
@@ -38,6 +39,8 @@ LINGER = 60.0
 @click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True)
 @click.option("--certificate", help="For TLS: a certificate file,")
 @click.option("--certificate-key", help="and its key.")
+@known_option
+@yes_option
 def collect(
     manifest: str,
     identity: str,
@@ -47,6 +50,8 @@ def collect(
     port: int,
     certificate: str | None,
     certificate_key: str | None,
+    known: tuple[str, ...],
+    yes: bool,
 ) -> None:
     """Take signatures and submissions of the round in MANIFEST until the receiver has the result.
 
@@ -63,12 +68,17 @@ def collect(
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
-    own, agreed = read_identity(identity), read_agreement(manifest)
+    own, agreed, secret = read_identity(identity), read_agreement(manifest), read_key(key)
+    agreed.require_part(own.card, "collector")
+    if not isinstance(agreed, Invitation):
+        agreed.require_key(own.card, secret)
+    agreed.require_known(own.card, read_cards(known))
+    confirm(agreed, own.name, yes)
     running: Carrier[Any]
     if isinstance(agreed, Invitation):
         running = Matching(own, agreed, state)
     else:
-        running = Round(own, agreed, state, read_key(key))
+        running = Round(own, agreed, state, secret)
     server = uvicorn.Server(
         uvicorn.Config(
             application(running),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.federated.confirm import (
+    confirm,
+    known_option,
+    require_epsilon,
+    unprotected_option,
+    yes_option,
+)
 from discreet.cli.federated.files import (
     ledger_of,
     read_cards,
@@ -20,6 +29,9 @@ from discreet.cli.output import console, example
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from discreet.federated.agreement.identity import Card
+    from discreet.federated.agreement.signed import Role
+    from discreet.federated.crypto.paillier import PrivateKey
     from discreet.federated.release import Release
     from discreet.federated.service.connection import Connection
 
@@ -30,7 +42,8 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that every party has."""
     for option in (
         click.option("--authority", help="For TLS: the certificate that the collector's is under."),
-        click.option("--known", multiple=True, help="A card whose fingerprint you have checked."),
+        known_option,
+        yes_option,
         click.option("--collector", "url", required=True, help="The collector's address."),
         click.option("--identity", required=True, help="One's own identity file."),
     ):
@@ -41,6 +54,7 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
 def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of those who hold data."""
     for option in (
+        unprotected_option,
         click.option(
             "--budget-total", type=float, help="Total epsilon with which to make a new ledger."
         ),
@@ -52,23 +66,46 @@ def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _connected(url: str, identity: str, manifest: str, authority: str | None) -> Connection:
-    try:
-        from discreet.federated.service.connection import Connection
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(str(error.name), "federated") from None
+@dataclass(frozen=True)
+class _Part:
+    """Who takes part in what, as the options say."""
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+    manifest: str
+    identity: str
+    url: str
+    authority: str | None
+    known: tuple[str, ...]
+    yes: bool
 
-    own, agreed = read_identity(identity), read_manifest(manifest)
-    return Connection(url, own, agreed, authority=authority, say=say)
+    @contextmanager
+    def begun(
+        self, role: Role, key: PrivateKey | None = None, *, unprotected: bool = True
+    ) -> Iterator[tuple[Connection, tuple[Card, ...]]]:
+        """Check the part, show what is to be signed, ask, and connect; nothing is signed yet."""
+        try:
+            from discreet.federated.service.connection import Connection
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(str(error.name), "federated") from None
+
+        def say(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+
+        own, agreed = read_identity(self.identity), read_manifest(self.manifest)
+        cards = read_cards(self.known)
+        agreed.require_part(own.card, role)
+        agreed.require_key(own.card, key)
+        agreed.require_known(own.card, cards)
+        require_epsilon(agreed, unprotected)
+        confirm(agreed, own.name, self.yes)
+        with Connection(self.url, own, agreed, authority=self.authority, say=say) as connection:
+            yield connection, cards
 
 
 @click.command(
     epilog=example(
         "discreet federated provide manifest.json people.csv --identity a.identity.json \\",
-        "    --collector https://collector.example:8443 --state kept",
+        "    --collector https://collector.example:8443 --state kept --known b.card.json \\",
+        "    --known c.card.json --known r.card.json",
     )
 )
 @click.argument("manifest")
@@ -82,16 +119,19 @@ def provide(
     url: str,
     known: tuple[str, ...],
     authority: str | None,
+    yes: bool,
     state: str,
     id_column: str | None,
     budget_file: str | None,
     budget_total: float | None,
+    unprotected: bool,
 ) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
-    with _connected(url, identity, manifest, authority) as connection:
+    part = _Part(manifest, identity, url, authority, known, yes)
+    with part.begun("provider", unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        charge, cards = ledger_of(budget_file, budget_total), read_cards(known)
+        charge = ledger_of(budget_file, budget_total)
         provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
     console(stderr=True).print("the collector has everything; this provider is done")
 
@@ -116,20 +156,19 @@ def label(
     url: str,
     known: tuple[str, ...],
     authority: str | None,
+    yes: bool,
     state: str,
     id_column: str | None,
     budget_file: str | None,
     budget_total: float | None,
+    unprotected: bool,
 ) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
-    with _connected(url, identity, manifest, authority) as connection:
+    part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
+    with part.begun("label provider", secret, unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        secret, charge, cards = (
-            read_key(key),
-            ledger_of(budget_file, budget_total),
-            read_cards(known),
-        )
+        charge = ledger_of(budget_file, budget_total)
         provider.label(
             connection, data, state, secret, id_column=id_column, known=cards, charge=charge
         )
@@ -155,12 +194,14 @@ def receive(
     url: str,
     known: tuple[str, ...],
     authority: str | None,
+    yes: bool,
     key: str | None,
     statistics: str | None,
     output: str,
 ) -> None:
     """Sign MANIFEST, wait for the result, open it and write the model."""
-    with _connected(url, identity, manifest, authority) as connection:
+    part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
+    with part.begun("receiver", secret) as (connection, cards):
         from discreet.federated.service import receiver
 
         def keep(release: Release) -> None:
@@ -169,7 +210,7 @@ def receive(
                 write(statistics, release.statistics.to_json())
 
         folder = state or f"{identity}.state"
-        release = receiver.receive(connection, folder, keep, read_key(key), read_cards(known))
+        release = receiver.receive(connection, folder, keep, secret, cards)
     printer = console(stderr=True)
     for name in release.inconsistent:
         printer.print(f"{name}: its totals contradict the others'; a provider may not be honest")

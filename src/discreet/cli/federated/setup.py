@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from discreet.cli.federated.files import read_identity
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, about, folder, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json
 from discreet.documents import read_text, write_atomic
@@ -33,27 +34,39 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
     """Make the keys of the party NAME.
 
     NAME.identity.json stays with its owner; NAME.card.json is for the others, who compare its
-    fingerprint with the owner over another line.
+    fingerprint with the owner over another line. With --paillier an identity that exists gets a
+    Paillier key, and a new card with the same fingerprint.
     """
-    from discreet.federated.agreement.identity import Identity
+    from discreet.federated.agreement.identity import Identity, check_name
+    from discreet.federated.agreement.words import card_facts, card_words
 
-    made, where = Identity.generate(name), folder(place)
-    files = {"identity": _secret(where / f"{name}.identity.json", made.to_json())}
-    files["card"] = _public(where / f"{name}.card.json", made.card.to_json())
+    check_name(name)
+    where, files = folder(place), {}
+    secret, private = where / f"{name}.identity.json", where / f"{name}.paillier.json"
+    if paillier and private.exists():
+        raise FormatError(f"{private}: exists; keys are not replaced, choose another name")
+    if paillier and secret.exists():  # a party of old gets a Paillier key, too
+        made = read_identity(str(secret))
+    else:
+        made = Identity.generate(name)
+        files["identity"] = _secret(secret, made.to_json())
+    card = made.card
     if paillier:
         from discreet.federated.crypto.paillier import generate
 
         key = generate(bits)
-        files["key"] = _secret(where / f"{name}.paillier.json", key.to_json())
+        files["key"] = _secret(private, key.to_json())
         public = key.public.to_json()
         files["public key"] = _public(where / f"{name}.paillier.public.json", public)
+        card = made.card_with(key.public.fingerprint)
+    files["card"] = _public(where / f"{name}.card.json", card.to_json())
     if as_json:
-        print_json({"name": name, "fingerprint": made.card.fingerprint, "files": files})
+        print_json({**card_facts(card), "files": files})
         return
     printer = console()
     for what, path in files.items():
         printer.print(f"{what:<11} {path}", soft_wrap=True)
-    printer.print(f"fingerprint {made.card.fingerprint}", soft_wrap=True)
+    printer.print(card_words(card), soft_wrap=True)
 
 
 def _public(path: Path, text: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cryptography.exceptions import InvalidSignature
@@ -26,6 +26,7 @@ from discreet.federated.refusals import ProtocolError
 __all__ = ["Card", "CardBody", "Identity"]
 
 VERSION = 2
+CARD_VERSION = 3
 KEY = 32
 """Bytes of a public key."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -41,39 +42,59 @@ def check_name(name: str) -> str:
     return name
 
 
+class _IdentityBody(Body):
+    name: str
+    signing: str
+
+
 class CardBody(Body):
     """Shape of a card, alone in a file or inside a manifest."""
 
     name: str
     signing: str
+    paillier: str | None
+    statement: str | None
 
     def card(self) -> Card:
         """The value this shape stands for."""
         try:
-            key = bytes.fromhex(self.signing)
+            key, statement = bytes.fromhex(self.signing), bytes.fromhex(self.statement or "")
         except ValueError:
             raise FormatError(f"the key of {self.name!r} is not hexadecimal") from None
-        return Card(self.name, key)
+        return Card(self.name, key, self.paillier, statement)
 
 
 @dataclass(frozen=True)
 class Card:
-    """A party as others know it.
+    """A party as others know it; two cards of one name and one key are the same party's.
 
     Parameters
     ----------
     name : str
     signing : bytes
         An Ed25519 public key of 32 bytes.
+    paillier : str, optional
+        The fingerprint of the party's Paillier key, if it has one.
+    statement : bytes
+        The party's signature under that: whoever has compared the card's fingerprint knows the
+        Paillier key too, also one that was made later.
     """
 
     name: str
     signing: bytes
+    paillier: str | None = field(default=None, compare=False)
+    statement: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
         if len(self.signing) != KEY:
             raise FormatError(f"{self.name}: a public key has {KEY} bytes")
+        stated = "" if self.paillier is None else self.paillier
+        if (stated or self.statement) and not self.verify(self.statement, _stating(stated)):
+            raise FormatError(
+                f"the Paillier key on the card of {self.name} is not signed by {self.name}; ask "
+                "for the card again"
+            )
 
     @property
     def fingerprint(self) -> str:
@@ -88,18 +109,28 @@ class Card:
             return False
         return True
 
-    def to_body(self) -> dict[str, str]:
+    def to_body(self) -> dict[str, str | None]:
         """Plain values for a JSON document."""
-        return {"name": self.name, "signing": self.signing.hex()}
+        return {
+            "name": self.name,
+            "signing": self.signing.hex(),
+            "paillier": self.paillier,
+            "statement": None if self.paillier is None else self.statement.hex(),
+        }
 
     def to_json(self) -> str:
         """Write the card as a file to hand out."""
-        return dump("party", VERSION, self.to_body())
+        return dump("party", CARD_VERSION, self.to_body())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Card:
         """Read what :meth:`to_json` wrote."""
-        return load(text, "party", VERSION, CardBody).card()
+        return load(text, "party", CARD_VERSION, CardBody).card()
+
+
+def _stating(paillier: str) -> bytes:
+    """What a party signs about its Paillier key."""
+    return b"discreet/paillier\0" + paillier.encode()
 
 
 @dataclass
@@ -136,6 +167,10 @@ class Identity:
     def card(self) -> Card:
         """What others may know."""
         return Card(self.name, self.signing.public_key().public_bytes_raw())
+
+    def card_with(self, paillier: str) -> Card:
+        """The card that also states the fingerprint of one's Paillier key."""
+        return replace(self.card, paillier=paillier, statement=self.sign(_stating(paillier)))
 
     def sign(self, message: bytes) -> bytes:
         """Sign; 64 bytes."""
@@ -202,7 +237,7 @@ class Identity:
     @classmethod
     def from_json(cls, text: str | bytes) -> Identity:
         """Read what :meth:`to_json` wrote."""
-        body = load(text, "identity", VERSION, CardBody)
+        body = load(text, "identity", VERSION, _IdentityBody)
         try:
             secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(body.signing))
         except ValueError as error:

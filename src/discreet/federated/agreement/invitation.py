@@ -15,7 +15,13 @@ from typing import Any, ClassVar
 from discreet.documents import Body, load
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, CardBody
-from discreet.federated.agreement.signed import VERSION, Agreement, check_cards, check_deadline
+from discreet.federated.agreement.signed import (
+    VERSION,
+    Agreement,
+    Role,
+    check_cards,
+    check_deadline,
+)
 from discreet.federated.crypto.curve25519 import SIZE
 from discreet.federated.crypto.masks import SEAL
 from discreet.federated.messages import Expected
@@ -79,6 +85,11 @@ class Invitation(Agreement):
     def parties(self) -> dict[str, Card]:
         """Everyone, by name."""
         return {card.name: card for card in (*self.owners, self.collector)}
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """Everyone's part, by name."""
+        return {**{card.name: "owner" for card in self.owners}, self.collector.name: "collector"}
 
     @property
     def most(self) -> int:

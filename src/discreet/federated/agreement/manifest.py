@@ -18,15 +18,22 @@ from discreet.arrays import Integers
 from discreet.documents import load
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card
-from discreet.federated.agreement.signed import VERSION, Agreement, check_cards, check_deadline
+from discreet.federated.agreement.signed import (
+    VERSION,
+    Agreement,
+    Role,
+    check_cards,
+    check_deadline,
+)
 from discreet.federated.counters import Block, Layout, Wanted
 from discreet.federated.crypto.noise import PolyaShares, draw_each
+from discreet.federated.refusals import ProtocolError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
-    from discreet.federated.crypto.paillier import PublicKey
+    from discreet.federated.crypto.paillier import PrivateKey, PublicKey
 
 __all__ = ["Aggregation", "Manifest", "Mode", "Partition"]
 
@@ -66,6 +73,7 @@ class Manifest(Agreement):
     delta : float, default 0
         Always 0: the shares of noise are exact and need none.
     paillier : PublicKey, optional
+        The one that its holder's card states: the label provider's or the opener's.
     nonce : str
         Makes every manifest unique.
     deadline : str
@@ -113,9 +121,24 @@ class Manifest(Agreement):
             raise SchemaError("a label provider, columns and rows belong to vertical rounds")
         if (self.aggregation == "paillier") != (self.paillier is not None):
             raise SchemaError("a Paillier key is needed for aggregation='paillier', and only there")
+        self._check_paillier()
         check_deadline(self.deadline)
         if len(self.noises) != len(self.layout.blocks):
             raise SchemaError("two statistics are the same")
+
+    def _check_paillier(self) -> None:
+        """The key is its holder's own: with another's, somebody else could open."""
+        holder, key = self.key_holder, self.paillier
+        if holder is None or key is None or holder.paillier == key.fingerprint:
+            return
+        stated = "no Paillier key"
+        if holder.paillier is not None:
+            stated = f"the Paillier key {holder.paillier}"
+        raise SchemaError(
+            f"the manifest has the Paillier key {key.fingerprint}, but the card of {holder.name}, "
+            f"who opens with it, states {stated}; {holder.name} makes a key and a new card with "
+            f"`discreet federated identity {holder.name} --paillier`"
+        )
 
     def _check_budget(self) -> None:
         if isinstance(self.epsilon, bool) or not self.epsilon > 0:
@@ -166,10 +189,50 @@ class Manifest(Agreement):
         label = () if self.label is None else (self.label,)
         return [*self.providers, *label, self.collector, self.receiver]
 
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """Everyone's part, by name."""
+        found: dict[str, Role] = {card.name: "provider" for card in self.providers}
+        if self.label is not None:
+            found[self.label.name] = "label provider"
+        return {**found, self.collector.name: "collector", self.receiver.name: "receiver"}
+
     @property
     def opener(self) -> Card:
         """Who sees the noised totals: the receiver, or in mode probabilities the collector."""
         return self.receiver if self.mode == "counts" else self.collector
+
+    @property
+    def key_holder(self) -> Card | None:
+        """Whose Paillier key it is: the label provider's or the opener's; None with masks."""
+        if self.aggregation == "masks":
+            return None
+        return self.opener if self.label is None else self.label
+
+    def require_key(self, own: Card, key: PrivateKey | None) -> None:
+        """Refuse, before anything is signed, that the holder of the Paillier key is without it.
+
+        Parameters
+        ----------
+        own : Card
+        key : PrivateKey, optional
+            What is given.
+        """
+        if self.key_holder != own or self.paillier is None:
+            return
+        wanted = f"the one of this manifest (fingerprint {self.paillier.fingerprint})"
+        if key is None:
+            raise ProtocolError(
+                "wrong-manifest",
+                f"{own.name} needs a Paillier key, {wanted}; name the file with --key "
+                f"{own.name}.paillier.json",
+            )
+        if key.public.n != self.paillier.n:
+            raise ProtocolError(
+                "wrong-manifest",
+                f"the Paillier key given (fingerprint {key.public.fingerprint}) is not {wanted}; "
+                "give that key, or ask for a manifest with this one",
+            )
 
     @property
     def sharers(self) -> int:

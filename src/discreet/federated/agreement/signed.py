@@ -12,17 +12,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from discreet.documents import canonical_document, dump
 from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import KEY, Card, Identity
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["Agreement", "check_cards", "check_deadline", "seconds_left"]
+__all__ = ["Agreement", "Role", "check_cards", "check_deadline", "seconds_left"]
 
-VERSION = 2
+VERSION = 3
 SIGNATURE = 64
+
+Role = Literal["provider", "label provider", "collector", "receiver", "owner"]
+COMMANDS: dict[Role, str] = {
+    "provider": "provide",
+    "label provider": "label",
+    "collector": "collect",
+    "receiver": "receive",
+    "owner": "align",
+}
+"""What each runs."""
 
 
 class Agreement(ABC):
@@ -37,6 +47,11 @@ class Agreement(ABC):
     @abstractmethod
     def parties(self) -> Mapping[str, Card]:
         """Everyone, by name."""
+
+    @property
+    @abstractmethod
+    def roles(self) -> Mapping[str, Role]:
+        """Everyone's part, by name."""
 
     @property
     def about(self) -> str:
@@ -81,7 +96,8 @@ class Agreement(ABC):
 
     def enter(self, own: Identity, known: Iterable[Card] = ()) -> None:
         """Check that all have signed, and take over the keys they signed with."""
-        self.require_agreed(known)
+        self.require_known(own.card, known)
+        self.require_agreed()
         own.meet(self.hash, self.sessions)
 
     @cached_property
@@ -90,18 +106,79 @@ class Agreement(ABC):
         given = self.signatures
         return tuple(n for n in self.parties if not self.accepts(n, given.get(n, "")))
 
-    def require_agreed(self, known: Iterable[Card] = ()) -> None:
-        """Refuse what someone has not signed, or with other keys than those one knows."""
+    def require_agreed(self) -> None:
+        """Refuse what someone has not signed."""
         if self.unsigned:
             raise ProtocolError(
                 "not-agreed", f"the {self.KIND} lacks signatures: {', '.join(self.unsigned)}"
             )
-        for card in known:
-            if card.name in self.parties and self.parties[card.name] != card:
+
+    def require_known(self, own: Card, known: Iterable[Card]) -> None:
+        """Refuse a roster that differs from the parties one knows; without any, it is believed.
+
+        Parameters
+        ----------
+        own : Card
+        known : iterable of Card
+            Cards that were checked out of band. Whoever gives any must know all the others:
+            a party that was made up could be the one whose noise somebody knows.
+        """
+        cards = {card.name: card for card in known}
+        if not cards:
+            return
+        for name, card in cards.items():
+            if name not in self.parties:
                 raise ProtocolError(
                     "not-agreed",
-                    f"the {self.KIND} has other keys for {card.name} than those known",
+                    f"{name}, whose card is given as known, is not in this {self.KIND}; leave the "
+                    f"card out, or ask for a {self.KIND} with {name}",
                 )
+            if self.parties[name] != card:
+                raise ProtocolError(
+                    "not-agreed",
+                    f"the {self.KIND} has other keys for {name} (fingerprint "
+                    f"{self.parties[name].fingerprint}) than its known card ({card.fingerprint}); "
+                    f"ask {name} which is right, and do not sign before",
+                )
+        for name, card in self.parties.items():
+            if name not in cards and card != own:
+                raise ProtocolError(
+                    "not-agreed",
+                    f"the {self.KIND} names {name} ({self.roles[name]}, fingerprint "
+                    f"{card.fingerprint}), whose card is not among the known ones; compare the "
+                    f"fingerprint with {name} and add --known {name}.card.json, or do not sign",
+                )
+
+    def require_part(self, own: Card, role: Role) -> None:
+        """Refuse, before anything is signed, an identity that has no such part.
+
+        Parameters
+        ----------
+        own : Card
+        role : str
+            The part that is to be played.
+        """
+        agreed = self.parties.get(own.name)
+        if agreed is None:
+            raise ProtocolError(
+                "unknown-sender",
+                f"{own.name} is not in this {self.KIND}, which names {', '.join(self.parties)}; "
+                f"take the identity of one of them, or ask for a {self.KIND} with {own.name}",
+            )
+        if agreed != own:
+            raise ProtocolError(
+                "unknown-sender",
+                f"the {self.KIND} has another key for {own.name} (fingerprint "
+                f"{agreed.fingerprint}) than this identity ({own.fingerprint}); take the identity "
+                f"that the card came from, or ask for a new {self.KIND}",
+            )
+        actual = self.roles[own.name]
+        if actual != role:
+            raise ProtocolError(
+                "unknown-sender",
+                f"{own.name} is not the {role} but the {actual} of this {self.KIND}; run "
+                f"`discreet federated {COMMANDS[actual]}`, or take another identity",
+            )
 
     def to_json(self) -> str:
         """Write it with its signatures."""

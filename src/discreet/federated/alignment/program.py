@@ -47,6 +47,7 @@ def align(
     advance : callable, optional
         Told how many more ids are blinded.
     """
+    line.manifest.require_part(line.own.card, "owner")
     texts = texts_of(ids, line.manifest.most)
     kept = Folder(state, line.manifest)
     kept.join(line.own)

@@ -8,7 +8,6 @@ from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Matcher
 from discreet.federated.messages import Message
-from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.relay import Carrier
 
 __all__ = ["Matching"]
@@ -25,8 +24,7 @@ class Matching(Carrier[Invitation]):
     """
 
     def __init__(self, own: Identity, invitation: Invitation, folder: str | Path) -> None:
-        if own.card != invitation.collector:
-            raise ProtocolError("unknown-sender", f"{own.name} is not the collector")
+        invitation.require_part(own.card, "collector")
         self.machine: Matcher | None = None
         self.answers: dict[str, Message] = {}
         super().__init__(own, invitation, folder, invitation.routes)

@@ -168,6 +168,7 @@ class Line(Generic[A]):
 
     def agreed(self, known: tuple[Card, ...] = ()) -> A:
         """Sign what is to be agreed, wait for everyone's signature, and check them all."""
+        self.manifest.require_known(self.own.card, known)
         signature = self.manifest.signed_by(self.own).signatures[self.own.name]
         self._request("POST", f"/signatures/{self.own.name}", content=signature)
 
@@ -180,7 +181,7 @@ class Line(Generic[A]):
             return None if found.unsigned else found
 
         manifest: A = self._until(whole)
-        manifest.require_agreed(known)
+        manifest.require_agreed()
         return manifest
 
     def send(self, message: Message) -> None:

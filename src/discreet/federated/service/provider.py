@@ -21,7 +21,6 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
-from discreet.federated.vertical.arithmetic import way_of
 from discreet.schema import text_of
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ def provide(
         Called once, before a submission is made.
     """
     manifest, own = connection.manifest, connection.own
+    manifest.require_part(own.card, "provider")
     kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
@@ -134,14 +134,14 @@ def label(
     from discreet.encoding import class_codes
 
     manifest, own = connection.manifest, connection.own
+    manifest.require_part(own.card, "label provider")
+    manifest.require_key(own.card, key)
     schema, kept = manifest.schema, Folder(state, manifest)
     with kept.locked():
         kept.join(own)
         columns, ids = aligned(source, (schema.target,), id_column)
         codes = class_codes(schema, columns[schema.target])
         _check_rows(manifest, columns)
-        if manifest.label == own.card:
-            way_of(manifest).check_key(key)
         kept.same(ids, codes.tolist())
         agreed = connection.agreed(known)
         machine = vertical.LabelProvider(own, agreed, key, known)

@@ -41,7 +41,10 @@ def receive(
     known : tuple of Card
         Parties whose keys were checked out of band.
     """
-    own, kept = connection.own, Folder(state, connection.manifest)
+    own, manifest = connection.own, connection.manifest
+    manifest.require_part(own.card, "receiver")
+    manifest.require_key(own.card, key)
+    kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
         agreed = connection.agreed(known)

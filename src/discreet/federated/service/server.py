@@ -60,6 +60,8 @@ class Round(Carrier[Manifest]):
         folder: str | Path,
         key: PrivateKey | None = None,
     ) -> None:
+        manifest.require_part(own.card, "collector")
+        manifest.require_key(own.card, key)
         self.key = key
         self.machine: horizontal.Collector | vertical.Collector | None = None
         self.result: Message | None = None

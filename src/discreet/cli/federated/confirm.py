@@ -1,0 +1,73 @@
+"""What someone is about to sign, shown in words, and a question before it is signed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from discreet.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from discreet.federated.agreement.invitation import Invitation
+    from discreet.federated.agreement.manifest import Manifest
+
+__all__ = ["confirm", "known_option", "require_epsilon", "unprotected_option", "yes_option"]
+
+known_option = click.option(
+    "--known",
+    multiple=True,
+    help="A card whose fingerprint you have checked; once given, all others must be known too.",
+)
+yes_option = click.option("--yes", is_flag=True, help="Sign what is shown without being asked.")
+unprotected_option = click.option(
+    "--unprotected", is_flag=True, help="Take part although no epsilon is promised: exact counts."
+)
+
+
+def confirm(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
+    """Show what is to be signed, and go on only if that is wanted.
+
+    Parameters
+    ----------
+    agreement : Manifest or Invitation
+    name : str
+        Who signs.
+    yes : bool
+        Whether the answer was given beforehand, by a script.
+    """
+    from discreet.federated.agreement.words import words
+
+    click.echo(words(agreement) + "\n", err=True)
+    if yes:
+        click.echo(f"{name} signs this {agreement.KIND} (--yes)", err=True)
+        return
+    if not _at_terminal():
+        raise PrivacyError(
+            f"{name} has not agreed to this {agreement.KIND}, and there is no terminal to ask; "
+            "read it with `discreet federated show`, then add --yes"
+        )
+    if not click.confirm(f"Sign this {agreement.KIND} as {name}?", default=False, err=True):
+        raise PrivacyError(f"{name} did not agree, so nothing was signed or sent")
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def require_epsilon(manifest: Manifest, unprotected: bool) -> None:
+    """Refuse to send exact counts unless that was asked for in so many words.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    unprotected : bool
+    """
+    if math.isinf(manifest.epsilon) and not unprotected:
+        raise PrivacyError(
+            "this manifest has an infinite epsilon: no noise is added, and exact totals of your "
+            "table and the others' are opened. If you accept that, add --unprotected; else ask "
+            "for a manifest with a finite epsilon"
+        )
