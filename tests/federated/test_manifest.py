@@ -219,7 +219,7 @@ def test_identities_and_cards_travel_and_hide_their_secrets():
     with pytest.raises(FormatError, match="32 bytes"):
         Card.from_json(dump("party", 3, {**body, "signing": "00"}))
     with pytest.raises(FormatError, match="damaged"):
-        Identity.from_json(dump("identity", 2, body))
+        Identity.from_json(dump("identity", 2, {"name": "a", "signing": "xx"}))
 
 
 def test_exact_statistics_of_another_schema_are_refused():
