@@ -54,8 +54,35 @@ def test_the_readme_shows_the_guarantee_that_its_example_prints(tmp_path):
     assert run("-c", blocks(page, "python")[0], folder=tmp_path) == blocks(page, "text")[0]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs").glob("*.md"))], ids=str)
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *PAGES[1:]]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a site generator makes of the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    plain = [re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+    return {re.sub(r"\s+", "-", heading) for heading in plain}
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Links of a page to files or headings that are not there."""
+    broken = []
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        if "://" in target or target.startswith("reference/"):  # reference/: `make docs` writes it
+            continue
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(f"{target}#{anchor}" if anchor else target)
+    return broken
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    assert broken_links(page, page.read_text("utf-8")) == []
+
+
+def test_a_link_to_a_missing_page_or_heading_is_noticed():
+    twin = "[a](nowhere.md) [b](#no-such-heading) [c](docs/maths.md#nor-this) [d](docs/maths.md)"
+    expected = ["nowhere.md", "#no-such-heading", "docs/maths.md#nor-this"]
+    assert broken_links(ROOT / "README.md", twin) == expected

@@ -182,3 +182,46 @@ def test_every_test_dependency_is_used_and_no_test_imports_a_benchmark():
     assert unused_test_tools(twin, sources, commands) == ["schemathesis"]
     scripts = {path.stem for path in (TESTS.parent / "benchmarks").glob("*.py")}
     assert not {module for path in sources for module in modules_of(path)} & scripts
+
+
+ROOT = TESTS.parent
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs" / "how-to").glob("*"),
+]
+
+
+def strangers(text):
+    """Modules and folders that a document names in backquotes and that are not there."""
+    named = re.findall(r"`((?:[a-z_\d]+/)+(?:[a-z_\d]+(?:\.py)?)?|[a-z_\d]+\.py)`", text)
+
+    def exists(name):
+        return any(
+            (place / (name + end)).exists() for place in (SOURCE, ROOT) for end in ("", ".py")
+        )
+
+    return [name for name in named if not exists(name)]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: path.name)
+def test_every_module_that_a_document_names_exists(page):
+    assert strangers(page.read_text("utf-8")) == []
+
+
+def test_a_module_that_moved_is_noticed():
+    assert strangers("`schema.py` `tables/` `tests/privacy/` `local/plan` `docs/maths.md`") == []
+    gone = ["samplers.py", "central/nowhere", "elsewhere/"]
+    assert strangers(" ".join(f"`{name}`" for name in gone)) == gone
+
+
+def test_the_walks_name_modules_that_exist_and_each_has_its_sentence():
+    text = (ROOT / "docs" / "data-flow.md").read_text("utf-8")
+    walks = re.findall(r"^### .*?^```text\n(.*?)^```$", text, re.M | re.S)
+    lines = [line for walk in walks for line in walk.splitlines() if line.startswith("    ")]
+    walked = {name.strip() for line in lines for name in line.split("→") if name.strip()}
+    assert len(walks) == 4
+    assert len(walked) > 60
+    assert not {name for name in walked if not (SOURCE / f"{name}.py").is_file()}
+    table = text.split("### What happens in each module")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)` \| .+\. \|$", table, re.M)) == walked
