@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -60,22 +61,22 @@ def simulate(
     public = read_schema(schema)
     click.echo("discreet: this reads raw data; the result promises nothing to anyone", err=True)
     with about(data):
-        X, y = _rows(data, public)
+        trial = _Trial(public, *_rows(data, public), bins)
     lines = []
     runs = [(name, budget) for name in chosen for budget in budgets]
     with progress("simulating", "runs") as advance:
         for done, (name, budget) in enumerate(runs, 1):
-            scores = [_once(public, X, y, name, budget, bins, seed + r) for r in range(repeats)]
+            scores = [trial.accuracy(name, budget, seed + r) for r in range(repeats)]
             mean = sum(scores) / repeats
             spread = math.sqrt(sum((s - mean) ** 2 for s in scores) / (repeats - 1))
             half = _student(repeats) * spread / math.sqrt(repeats)
             lines.append({"method": name, "epsilon": budget, "accuracy": mean, "half": half})
             advance(done, len(runs))
-    limits = _limits(public, X, y, bins, seed)
+    limits = trial.limits(seed)
     if as_json:
-        print_json({"rows": len(y), "repeats": repeats, **limits, "results": lines})
+        print_json({"rows": len(trial.y), "repeats": repeats, **limits, "results": lines})
     else:
-        _print(len(y), chosen, budgets, lines, limits)
+        _print(len(trial.y), chosen, budgets, lines, limits)
 
 
 def _numbers(text: str) -> list[float]:
@@ -89,41 +90,55 @@ def _numbers(text: str) -> list[float]:
 
 
 def _rows(data: str, schema: Any) -> tuple[Any, Any]:
-    from discreet.errors import SchemaError as Missing
     from discreet.tables.engines import open_table
 
     opened = open_table(data)
     wanted = [*schema.names, schema.target]
     lacking = [name for name in wanted if name not in opened.columns]
     if lacking:
-        raise Missing(f"the table lacks {', '.join(lacking)}")
+        raise SchemaError(f"the table lacks {', '.join(lacking)}")
     frame = opened.select(*wanted).to_pandas()
     if len(frame) < 10:
-        raise Missing(f"{len(frame)} rows are too few to simulate anything")
+        raise SchemaError(f"{len(frame)} rows are too few to simulate anything")
     return frame[list(schema.names)], frame[schema.target].to_numpy()
 
 
-def _once(schema: Any, X: Any, y: Any, name: str, epsilon: float, bins: int, seed: int) -> float:
-    import numpy as np
+@dataclass(frozen=True)
+class _Trial:
+    """Rows on which classifiers are tried: trained on four fifths, scored on the rest."""
 
-    from discreet.estimators import LocalNB
+    schema: Any
+    X: Any
+    y: Any
+    bins: int
 
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = np.split(order, [int(0.8 * len(y))])
-    options: dict[str, Any] = {}
-    if name != "auto":
-        options = {"oracle": name, "plan": "paper", "postprocess": "paper", "assignment": "draw"}
-    nb = LocalNB(epsilon, schema=schema, bins=bins, random_state=seed, **options)
-    nb.fit(X.iloc[train], y[train])
-    return float(nb.score(X.iloc[test], y[test]))
+    def accuracy(self, name: str, epsilon: float, seed: int) -> float:
+        """Share of the test rows that a classifier gets right."""
+        import numpy as np
 
+        from discreet.estimators import LocalNB
 
-def _limits(schema: Any, X: Any, y: Any, bins: int, seed: int) -> dict[str, float]:
-    import numpy as np
+        order = np.random.default_rng(seed).permutation(len(self.y))
+        train, test = np.split(order, [int(0.8 * len(self.y))])
+        options: dict[str, Any] = {}
+        if name != "auto":
+            options = {
+                "oracle": name,
+                "plan": "paper",
+                "postprocess": "paper",
+                "assignment": "draw",
+            }
+        nb = LocalNB(epsilon, schema=self.schema, bins=self.bins, random_state=seed, **options)
+        nb.fit(self.X.iloc[train], self.y[train])
+        return float(nb.score(self.X.iloc[test], self.y[test]))
 
-    _, counts = np.unique(y, return_counts=True)
-    exact = _once(schema, X, y, "auto", math.inf, bins, seed)
-    return {"majority": float(counts.max() / counts.sum()), "non_private": exact}
+    def limits(self, seed: int) -> dict[str, float]:
+        """What always saying the most frequent class would get right, and no noise at all."""
+        import numpy as np
+
+        _, counts = np.unique(self.y, return_counts=True)
+        exact = self.accuracy("auto", math.inf, seed)
+        return {"majority": float(counts.max() / counts.sum()), "non_private": exact}
 
 
 def _student(repeats: int) -> float:

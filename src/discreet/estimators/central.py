@@ -30,7 +30,7 @@ from discreet.estimators.parameters import (
     one_of,
     positive,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite
+from discreet.estimators.private import PrivateEstimator, check_bins
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
@@ -292,10 +292,6 @@ class CentralNB(PrivateEstimator):
             return released
         scoring = replace(released.scoring, prior=tuple(prior.tolist()))
         return replace(released, scoring=scoring)
-
-    @property
-    def _exact(self) -> bool:
-        return is_infinite(self.epsilon)
 
 
 def _largest_weight(weights: Floats | None, given: Given) -> float | None:

@@ -19,7 +19,7 @@ from discreet.estimators.parameters import (
     one_of,
     whole,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept
+from discreet.estimators.private import PrivateEstimator, check_bins, kept
 from discreet.federated.counters import wanted_of
 from discreet.federated.simulation import simulate_horizontal, simulate_vertical
 from discreet.model import NaiveBayesModel
@@ -218,10 +218,6 @@ class FederatedNB(PrivateEstimator):
         self.inconsistent_ = release.inconsistent
         release = release.promising(kept(release.model.guarantee, APART))
         return release.statistics or release.model
-
-    @property
-    def _exact(self) -> bool:
-        return is_infinite(self.epsilon)
 
 
 def _dealt(

@@ -28,7 +28,7 @@ from discreet.estimators.parameters import (
     one_of,
     whole,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, is_infinite, kept, two_classes
+from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Plan
 from discreet.local.planning import Approach, Design, make_plan, quantile_cuts
@@ -337,10 +337,6 @@ class LocalNB(PrivateEstimator):
             focus=focus,
             projection=self.projection_,
         )
-
-    @property
-    def _exact(self) -> bool:
-        return is_infinite(self.epsilon)
 
 
 def _sample(schema: Schema, given: Given) -> tuple[dict[str, Any], NDArray[Any] | None]:

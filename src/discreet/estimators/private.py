@@ -20,7 +20,7 @@ from discreet.privacy import Guarantee, rounded_up
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["PrivateEstimator", "check_bins", "is_infinite", "kept", "two_classes"]
+__all__ = ["PrivateEstimator", "check_bins", "kept", "two_classes"]
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
@@ -86,9 +86,10 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         """How this trust model obtains its statistics; only a model where nobody sees them."""
 
     @property
-    @abstractmethod
     def _exact(self) -> bool:
         """Whether the parameters ask for no noise at all; safe for unchecked parameters."""
+        epsilon = getattr(self, "epsilon", None)
+        return isinstance(epsilon, (float, np.floating)) and bool(epsilon == math.inf)
 
     @property
     def partial_fit(self) -> Any:
@@ -120,11 +121,6 @@ def two_classes(schema: Schema) -> None:
             f"{schema.target} has only one class, so there is nothing to ask anyone; name all "
             "classes in the schema"
         )
-
-
-def is_infinite(epsilon: Any) -> bool:
-    """Whether an epsilon, which may not be a number at all, asks for no noise."""
-    return isinstance(epsilon, (float, np.floating)) and bool(epsilon == math.inf)
 
 
 def check_bins(given: Given, schema: Schema) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ Design = Literal["auto", "pairs", "paper"]
 Approach = Literal[1, 2, 3, "hybrid"]
 
 
+# fourteen parameters: the one place where a user states all choices, by name, each with a default
 def make_plan(
     schema: Schema,
     epsilon: float,
@@ -103,31 +105,20 @@ def make_plan(
         raise SchemaError(f"plan={kind!r}; write 'auto', 'pairs' or 'paper'")
     classes = len(schema.classes)
     sizes = {name: one.size for name, one in cells.items()}
-
-    def costly(size: int) -> float:
-        return question_cost(oracle_of(oracle, size, each, theta))
-
-    bundles = [[name] for name in by_cell]
-    if kind == "auto" and math.isfinite(each) and by_cell:
-        bundles = _bundles(sizes, classes, costly)
-    shares = _shares(bundles, sizes, classes, costly, kind, focus or {})
-    class_share = _class_share(shares, bundles, sizes, classes, costly, kind, respondents)
+    oracles = _Oracles(oracle, each, theta)
+    questions = _cell_questions(sizes, classes, oracles, kind, focus or {})
+    class_share = _class_share(questions, classes, oracles, kind, respondents)
     if gaussian:
         # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
         class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
-    questions = _cell_questions(bundles, shares, sizes, classes, oracle, each, theta)
     presence = {f.name: 2 for f in gaussian if f.optional}
     parts = (len(by_cell), 2 if gaussian else 0, 1 if presence else 0)
     scale = (1 - class_share) / max(sum(parts), 1)
     weighted = [(q, share * scale * parts[0]) for q, share in questions]
     if presence:
         # a missing number is sent as the middle of its bounds, so how many are missing is asked
-        joined = [[name] for name in presence]
-        if kind == "auto" and math.isfinite(each):
-            joined = _bundles(presence, classes, costly)
-        shares = _shares(joined, presence, classes, costly, kind, {})
         cells |= {name: Cells.of(schema, name, {name: 1}) for name in presence}
-        questions = _cell_questions(joined, shares, presence, classes, oracle, each, theta)
+        questions = _cell_questions(presence, classes, oracles, kind, {})
         weighted += [(q, share * scale) for q, share in questions]
     for power in (1, 2) if gaussian else ():
         weighted += [
@@ -135,7 +126,7 @@ def make_plan(
             for names, one, share in _mean_questions(gaussian, classes, each, approach, mechanism)
         ]
     if class_share > 0:
-        alone = Question((), oracle_of(oracle, classes, each, theta), 1)
+        alone = Question((), oracles.of(classes), 1)
         weighted.insert(0, (alone, class_share))
     return Plan(
         schema,
@@ -159,7 +150,22 @@ def question_cost(oracle: FrequencyOracle) -> float:
     return (oracle.variance(share) + share * (1 - share)) / (share * (1 - share))
 
 
-def _bundles(sizes: Mapping[str, int], classes: int, costly: Any) -> list[list[str]]:
+@dataclass(frozen=True)
+class _Oracles:
+    """Which oracle a question about cells gets, and what it costs, by its number of cells."""
+
+    name: str
+    epsilon: float
+    theta: float | None
+
+    def of(self, cells: int) -> FrequencyOracle:
+        return oracle_of(self.name, cells, self.epsilon, self.theta)
+
+    def cost(self, cells: int) -> float:
+        return question_cost(self.of(cells))
+
+
+def _bundles(sizes: Mapping[str, int], classes: int, oracles: _Oracles) -> list[list[str]]:
     """Grow bundles while asking together is cheaper than asking apart."""
     waiting = sorted(sizes, key=lambda name: sizes[name])
     bundles: list[list[str]] = []
@@ -170,8 +176,8 @@ def _bundles(sizes: Mapping[str, int], classes: int, costly: Any) -> list[list[s
             wider = cells * sizes[waiting[0]]
             if wider > MOST_CELLS:
                 break
-            now, then = costly(cells), costly(wider)
-            alone = costly(classes * sizes[waiting[0]])
+            now, then = oracles.cost(cells), oracles.cost(wider)
+            alone = oracles.cost(classes * sizes[waiting[0]])
             if not (then / (len(bundle) + 1) < now / len(bundle) and then < now + alone):
                 break
             bundle.append(waiting.pop(0))
@@ -180,69 +186,48 @@ def _bundles(sizes: Mapping[str, int], classes: int, costly: Any) -> list[list[s
     return bundles
 
 
-def _shares(
-    bundles: Sequence[Sequence[str]],
+def _cell_questions(
     sizes: Mapping[str, int],
     classes: int,
-    costly: Any,
+    oracles: _Oracles,
     kind: Design,
     focus: Mapping[str, float],
-) -> list[float]:
-    if kind != "auto":
-        return [1 / len(bundles)] * len(bundles) if bundles else []
-    raw = [
-        math.sqrt(len(b) * costly(_size(b, sizes, classes)))
-        * max(focus.get(name, 1.0) for name in b)
-        for b in bundles
+) -> list[tuple[Question, float]]:
+    """Questions about features by cell, joined where that pays, and the share of each."""
+    bundles = [[name] for name in sizes]
+    if kind == "auto" and math.isfinite(oracles.epsilon):
+        bundles = _bundles(sizes, classes, oracles)
+    widths = [classes * math.prod(sizes[name] for name in bundle) for bundle in bundles]
+    raw = [1.0] * len(bundles)
+    if kind == "auto":
+        raw = [
+            math.sqrt(len(bundle) * oracles.cost(width)) * max(focus.get(n, 1.0) for n in bundle)
+            for bundle, width in zip(bundles, widths, strict=True)
+        ]
+    return [
+        (Question(tuple(bundle), oracles.of(width), 1), one / sum(raw))
+        for bundle, width, one in zip(bundles, widths, raw, strict=True)
     ]
-    return [one / sum(raw) for one in raw]
-
-
-def _size(bundle: Sequence[str], sizes: Mapping[str, int], classes: int) -> int:
-    return classes * math.prod(sizes[name] for name in bundle)
 
 
 def _class_share(
-    shares: Sequence[float],
-    bundles: Sequence[Sequence[str]],
-    sizes: Mapping[str, int],
+    questions: Sequence[tuple[Question, float]],
     classes: int,
-    costly: Any,
+    oracles: _Oracles,
     kind: Design,
     respondents: int,
 ) -> float:
     """How many are asked for their class alone: only where the prior would be too uncertain."""
     if kind == "paper":
-        return 1 / (len(bundles) + 1)
-    if kind == "pairs" or not bundles:
+        return 1 / (len(questions) + 1)
+    if kind == "pairs" or not questions:
         return 0.0
-    pairs = zip(shares, bundles, strict=True)
-    have = sum(share / costly(_size(b, sizes, classes)) for share, b in pairs)
-    gain = 1 / costly(classes)
+    have = sum(share / oracles.cost(one.mechanism.size) for one, share in questions)
+    gain = 1 / oracles.cost(classes)
     need = (1 / classes) * (1 - 1 / classes) / (0.05**2 * respondents)
     if have >= need or gain <= have:
         return 0.0
     return float(min(0.2, (need - have) / (gain - have)))
-
-
-def _cell_questions(
-    bundles: Sequence[Sequence[str]],
-    shares: Sequence[float],
-    sizes: Mapping[str, int],
-    classes: int,
-    oracle: str,
-    epsilon: float,
-    theta: float | None,
-) -> list[tuple[Question, float]]:
-    return [
-        (
-            Question(
-                tuple(bundle), oracle_of(oracle, _size(bundle, sizes, classes), epsilon, theta), 1
-            ),
-            share,
-        )
-        for bundle, share in zip(bundles, shares, strict=True)
-    ]
 
 
 def _mean_questions(

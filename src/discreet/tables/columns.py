@@ -17,7 +17,7 @@ from discreet.encoding import Cells
 from discreet.errors import SchemaError
 from discreet.schema import text_of
 
-__all__ = ["Numbers", "bin_of", "exact", "key", "most_keys", "not_whole"]
+__all__ = ["Numbers", "bin_of", "exact", "key", "not_whole"]
 
 NUMBER = (
     r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?[012]?\d?\d)?"
@@ -46,11 +46,6 @@ def key(column: Any, cells: Cells) -> Any:
     if kind.is_floating() or kind.is_decimal():
         return _float_key(column.cast("float64"), cells)
     return _text_key(column if kind.is_string() else column.cast("string"), cells)
-
-
-def most_keys(column: Any, cells: Cells) -> int:
-    """How many different keys a column can have whose values all fit the schema."""
-    return max(cells.size, 3) if column.type().is_boolean() else cells.size
 
 
 def _text_key(column: Any, cells: Cells) -> Any:

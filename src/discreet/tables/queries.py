@@ -15,7 +15,7 @@ import numpy as np
 from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
-from discreet.tables.columns import Numbers, bin_of, exact, key, most_keys, not_whole
+from discreet.tables.columns import Numbers, bin_of, exact, key, not_whole
 
 __all__ = ["Rows", "check_numbers"]
 
@@ -48,7 +48,7 @@ class Rows:
     def most_keys(self, name: str) -> int:
         """How many different keys a feature, or the class, has in a table that fits the schema."""
         cells = self.target if name == self.schema.target else self.cells[name]
-        return most_keys(self.table[name], cells)
+        return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
 
     def index(self, name: str) -> Callable[[Any], int]:
         """From what a query groups by to the cell."""
