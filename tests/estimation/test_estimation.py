@@ -183,8 +183,9 @@ def test_noisy_moments_become_a_proper_density():
     factor = estimate(statistics).factors[0]
     assert ((factor.mean >= 0) & (factor.mean <= 10)).all()
     assert factor.mean[0] > 9 > 6 > factor.mean[1] > 4
-    assert (factor.variance >= (10 / 30) ** 2 / 4).all()
-    assert factor.variance.max() / factor.variance.min() <= 16
+    # a variance below zero becomes its own noise: that of the squares, and of the mean squared
+    assert factor.variance[0] == pytest.approx(np.sqrt(1 + 4 * 10**2) / 50, rel=1e-3)
+    assert factor.variance[0] < factor.variance[1] < 25
 
 
 def test_clear_errors():

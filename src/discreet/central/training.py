@@ -7,17 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from discreet.central.budget import Budget, Settings, check_bounded, weights_of
-from discreet.central.source import Source
+from discreet.central.source import Columns, Source
 from discreet.errors import PrivacyError
 from discreet.privacy import Guarantee
-from discreet.randomness import Random
+from discreet.randomness import Random, SeededRandom
 from discreet.schema import Schema
 from discreet.statistics import Statistics
 
-__all__ = ["PUBLISHED", "Method", "check", "promised", "train"]
+__all__ = ["PUBLISHED", "Method", "check", "promised", "rehearse", "train"]
 
 PUBLISHED = {
     "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
@@ -65,6 +67,19 @@ def check(
     elif budget.concentrated and _laplace_is_less(budget, schema):
         return Budget(epsilon)
     return budget
+
+
+def rehearse(
+    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
+) -> None:
+    """Train on no rows at all and throw the result away: what cannot be drawn is found unpaid.
+
+    Noise scales follow from public choices, so an empty table meets the same limits as any other.
+    """
+    nobody = {name: np.empty(0, dtype=object) for name in schema.names}
+    source = Columns(schema, nobody, np.empty(0, dtype=np.int32))
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
+    train(source, **asked, settings=settings, random=SeededRandom(0))
 
 
 def promised(schema: Schema, epsilon: float, delta: float, method: Method) -> Guarantee:

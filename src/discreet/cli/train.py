@@ -93,7 +93,7 @@ def train(
     """
     from discreet.central.budget import PUBLIC, Settings
     from discreet.central.source import TableSource
-    from discreet.central.training import Method, check, promised
+    from discreet.central.training import Method, check, promised, rehearse
     from discreet.central.training import train as release
     from discreet.estimation import estimate
     from discreet.ledger import Ledger
@@ -118,6 +118,7 @@ def train(
     with progress("Counting", "queries", as_json) as advance:
         rows = TableSource(data, public, table=table, progress=advance)
         if budget_file is not None:
+            rehearse(public, **asked)
             rows.count()  # a value that does not fit the schema is found before anything is paid
             ledger = Ledger(budget_file)
             if budget_total is not None:
