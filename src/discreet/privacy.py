@@ -31,6 +31,7 @@ Neighbours = Literal["add-remove", "replace"]
 Trust = Literal["none", "central", "local", "survey", "federated"]
 
 SEEDED = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
+REHEARSED = "this was rehearsed on one machine, which saw every table"
 INFERRED = "bounds, categories and classes were taken from the data and are not protected"
 
 _RELATION = {
@@ -140,7 +141,12 @@ class Guarantee:
         return tuple(found)
 
     def under(
-        self, *, schema: Schema | None = None, simulated: bool = False, published: str = ""
+        self,
+        *,
+        schema: Schema | None = None,
+        simulated: bool = False,
+        published: str = "",
+        rehearsed: bool = False,
     ) -> Guarantee:
         """What is left of the promise under these circumstances: the one rule that voids it.
 
@@ -157,6 +163,8 @@ class Guarantee:
             Whether a seeded source drew the noise: whoever knows the seed can subtract it.
         published : str, optional
             Why a published method does not keep what it states; no epsilon is left.
+        rehearsed : bool, default False
+            Whether all parties of a federated round ran on one machine, to try it out.
 
         Examples
         --------
@@ -167,6 +175,7 @@ class Guarantee:
             return self
         found = replace(self, simulated=self.simulated or simulated)
         reasons = (*self.void, *([INFERRED] if schema is not None and schema.inferred else []))
+        reasons = (*reasons, *([REHEARSED] if rehearsed else []))
         if published:
             reasons = (*reasons, published)
             found = replace(

@@ -13,6 +13,7 @@ from discreet.cli.output import example
 __all__ = ["federated"]
 
 STEPS = {
+    "rehearse": ("federated.rehearse", "Try a whole round out on this machine."),
     "identity": ("federated.setup", "Make a party's keys, and a card for the others."),
     "manifest": ("federated.setup", "Write down what the parties of a round agree on."),
     "show": ("federated.show", "Print a card, a manifest or an invitation in words."),

@@ -14,7 +14,7 @@ from discreet.cli.output import console, example, json_option, print_json
 from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError
 
-__all__ = ["identity", "manifest"]
+__all__ = ["held_columns", "identity", "manifest"]
 
 
 @click.command(epilog=example("discreet federated identity hospital-a --folder keys"))
@@ -132,7 +132,6 @@ def manifest(
 
     public = read_schema(schema)
     until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
-    held = dict(_held(one) for one in columns)
     made = Manifest(
         public,
         wanted_of(public, bins, moments),
@@ -141,7 +140,7 @@ def manifest(
         _card(collector),
         _card(receiver),
         label=None if label is None else _card(label),
-        columns=held,
+        columns=held_columns(columns),
         rows=rows,
         partition="horizontal" if label is None else "vertical",
         mode=mode,
@@ -172,8 +171,12 @@ def _key(path: str) -> Any:
         return PublicKey.from_json(read_text(path))
 
 
-def _held(text: str) -> tuple[str, tuple[str, ...]]:
-    name, found, features = text.partition("=")
-    if not found:
-        raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
-    return name, tuple(features.split(","))
+def held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Who holds which features, as the options say."""
+    found = {}
+    for text in columns:
+        name, equals, features = text.partition("=")
+        if not equals:
+            raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
+        found[name] = tuple(features.split(","))
+    return found

@@ -1,0 +1,205 @@
+"""The parties of a rehearsal as processes: started, watched, and all ended together."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from discreet.cli.output import console, table
+from discreet.errors import DiscreetError
+from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.service.routes import routes
+
+__all__ = ["Rehearsal"]
+
+PAUSE = 0.1
+SILENCE = 2.0
+"""Seconds without news after which one hears what is being waited for."""
+GRACE = 5.0
+"""Seconds that a process has to end when it is told to."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far one party is."""
+
+    name: str
+    role: str
+    signed: bool
+    sent: tuple[str, ...]
+    due: int
+    says: str
+
+
+class Rehearsal:
+    """All parties of one round on this machine.
+
+    Leaving it, for whatever reason, ends every process.
+
+    Parameters
+    ----------
+    folder : path
+        With the manifest and the identities.
+    manifest : Manifest
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.kept = folder / "kept-collector" / manifest.hash.hex()[:32]
+        self.due = [
+            (sender, f"{recipient} {sender} {kind}")
+            for recipient, expected in routes(manifest).items()
+            for sender, kind in expected
+        ]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self.running.values():
+            if process.poll() is None:
+                process.terminate()
+        until = time.monotonic() + GRACE
+        for process in self.running.values():
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        signal.signal(signal.SIGTERM, self._before)
+
+    def collect(self, *words: str) -> None:
+        """Start the collector."""
+        self._run(self.manifest.collector.name, "collect", "--port", str(self.port), *words)
+
+    def start(self, name: str, step: str, *words: str) -> None:
+        """Start another party."""
+        self._run(name, step, *words, "--collector", f"http://127.0.0.1:{self.port}")
+
+    def _run(self, name: str, step: str, *words: str) -> None:
+        command = [
+            *(sys.executable, "-m", "discreet", "federated", step, "manifest.json", *words),
+            *("--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"),
+        ]
+        with open(self.folder / f"{name}.log", "wb") as log:
+            self.running[name] = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C ends this process, which ends the others
+            )
+
+    def standings(self) -> list[Standing]:
+        """How far everyone is."""
+        return [self._standing(name) for name in self.manifest.parties]
+
+    def _standing(self, name: str) -> Standing:
+        due = [file for sender, file in self.due if sender == name]
+        sent = tuple(file for file in due if (self.kept / f"{file}.message").exists())
+        process = self.running.get(name)
+        says = "ended" if process is not None and process.poll() == 0 else self._last(name)
+        collector = name == self.manifest.collector.name
+        signed = self.kept.exists() if collector else (self.kept / f"{name}.signature").exists()
+        return Standing(name, self.manifest.roles[name], signed, sent, len(due), says)
+
+    def _last(self, name: str) -> str:
+        try:
+            lines = (self.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            return "not started"
+        said = [line for line in lines if line.strip()]
+        return said[-1].strip() if said else "starting"
+
+    def watch(self) -> None:
+        """Show how far everyone is until all have ended; a failure of one ends it for all."""
+        with _view() as show:
+            while True:
+                left = [name for name, process in self.running.items() if process.poll() is None]
+                show(self.standings())
+                self._raise_if_failed()
+                if not left:
+                    return
+                time.sleep(PAUSE)
+
+    def _raise_if_failed(self) -> None:
+        failed = [name for name, process in self.running.items() if process.poll()]
+        if failed:  # whoever says more than the others goes first: the collector ends last
+            failed.sort(key=lambda name: name == self.manifest.collector.name)
+            name = failed[0]
+            says = self._last(name).removeprefix("Error: ")
+            raise DiscreetError(f"{name} ({self.manifest.roles[name]}) gave up: {says}")
+
+
+@contextmanager
+def _view() -> Iterator[Any]:
+    """A table that is drawn anew at a terminal; elsewhere one line for each news."""
+    if sys.stderr.isatty():
+        from rich.live import Live
+
+        with Live(console=console(stderr=True), refresh_per_second=5) as live:
+            yield lambda standings: live.update(_drawn(standings))
+        return
+    yield _Lines().show
+
+
+def _drawn(standings: list[Standing]) -> Any:
+    made = table("Rehearsal", "party", "part", "signed", "sent", "now")
+    for one in standings:
+        sent = f"{len(one.sent)} of {one.due}" if one.due else ""
+        made.add_row(one.name, one.role, "yes" if one.signed else "no", sent, one.says)
+    return made
+
+
+class _Lines:
+    """News as lines of text."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+        self.last, self.patience = time.monotonic(), SILENCE
+
+    def show(self, standings: list[Standing]) -> None:
+        news = [f"{one.name} has signed" for one in standings if one.signed]
+        for one in standings:
+            for file in one.sent:
+                recipient, _, kind = file.split(" ")
+                news.append(f"{one.name} has sent its {kind} for {recipient}")
+            if one.says == "ended":
+                news.append(f"{one.name} has ended")
+        for line in news:
+            if line not in self.told:
+                self._say(line)
+        if time.monotonic() - self.last > self.patience:
+            waiting = [f"{one.name}: {one.says}" for one in standings if one.says != "ended"]
+            self._say("; ".join(waiting))
+            self.patience = 5 * SILENCE
+
+    def _say(self, line: str) -> None:
+        self.told.add(line)
+        self.last, self.patience = time.monotonic(), SILENCE
+        print(line, file=sys.stderr, flush=True)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,96 @@
+"""A whole round on one machine: a model that promises nothing, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from rounds import SCHEMA, table
+from test_processes import PATIENCE, write_rows
+
+from discreet import NaiveBayesModel
+
+pytestmark = pytest.mark.slow
+
+
+def rehearsal(folder, *words):
+    (folder / "schema.json").write_text(SCHEMA.to_json())
+    for seed, name in enumerate("ab"):
+        write_rows(folder / f"{name}.csv", *table(40, seed), [*SCHEMA.names, "class"])
+    command = ["rehearse", "schema.json", "--provider", "a=a.csv", "--provider", "b=b.csv"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "discreet", "federated", *command, "--epsilon", "1", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+
+
+def children(pid):
+    """Ids of the processes that a process has started."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.add(int(stat.parent.name))
+    return found
+
+
+def gone(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"
+
+
+def test_a_rehearsal_tells_how_far_everyone_is_and_its_model_promises_nothing(tmp_path):
+    process = rehearsal(tmp_path, "-o", "model.json")
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    for line in ("a has signed", "b has sent its submission for collector", "receiver has ended"):
+        assert line in said
+    guarantee = NaiveBayesModel.read(tmp_path / "model.json").guarantee
+    assert not guarantee.private
+    assert "rehearsed on one machine" in str(guarantee)
+    assert "rehearsed on one machine" in said
+    assert not list(tmp_path.glob("discreet-rehearsal-*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_rehearsal_leaves_no_process_and_no_file(number, tmp_path):
+    process = rehearsal(tmp_path)
+    until, started = time.monotonic() + PATIENCE, set()
+    while len(started) < 4 and time.monotonic() < until:
+        started = children(process.pid)
+        time.sleep(0.02)
+    assert len(started) == 4
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0
+    assert all(gone(pid) for pid in started)
+    assert not list(tmp_path.glob("discreet-rehearsal-*"))
+
+
+def test_whoever_fails_is_named_and_the_others_are_ended(tmp_path):
+    (tmp_path / "bad.csv").write_text("colour\nred\n")
+    process = rehearsal(tmp_path, "--provider", "c=bad.csv")
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert "c (provider) gave up: " in said
+    assert "lacks the column" in said
