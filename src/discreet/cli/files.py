@@ -144,9 +144,9 @@ def read_schema(path: str) -> Schema:
 
 def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """The columns of a CSV or Parquet file as Arrow batches, in the order of the file."""
-    from discreet.tables.ordered import batches
+    from discreet.tables.engines import ordered_batches
 
-    return batches(source, names)
+    return ordered_batches(source, names)
 
 
 def folder(path: str) -> Path:

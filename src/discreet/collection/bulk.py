@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.collection import workers
-from discreet.collection.batches import Answers, batches_of, identities
+from discreet.collection.batches import Answers, batches_of, identities, partial_sums
 from discreet.collection.files import open_reports
 from discreet.collection.protocol import C
 from discreet.collection.tally import SAMPLED, Tally
@@ -95,7 +94,7 @@ class _Bulk:
         if answers.get_backend().name != "pyspark":
             self._count(answers)
             return
-        for one in workers.partial_sums(self.collection, answers):
+        for one in partial_sums(self.collection, answers):
             if one.valid:
                 self.tally.add_sums(one.question, one.sums, one.valid)
                 self._advance(one.valid)

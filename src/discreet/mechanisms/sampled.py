@@ -155,7 +155,18 @@ class OneBit(_Sampled):
 
 
 @dataclass(frozen=True)
-class PiecewiseMany(_Sampled):
+class _Windowed(_Sampled):
+    """A scalar oracle with a window on the sampled coordinates."""
+
+    window: Window = "least"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _window(self.window)
+
+
+@dataclass(frozen=True)
+class PiecewiseMany(_Windowed):
     """A few coordinates, max(1, min(size, floor(epsilon / 2.5))), each by ``Piecewise``.
 
     Parameters
@@ -172,19 +183,13 @@ class PiecewiseMany(_Sampled):
 
     name: ClassVar[str] = "piecewise-many"
 
-    window: Window = "least"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _window(self.window)
-
     @cached_property
     def each(self) -> Piecewise:
         return Piecewise(self._share, self.window, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
-class HybridMany(_Sampled):
+class HybridMany(_Windowed):
     """A few coordinates, sampled as for ``PiecewiseMany``, each by ``Hybrid``.
 
     Parameters
@@ -200,12 +205,6 @@ class HybridMany(_Sampled):
     """
 
     name: ClassVar[str] = "hybrid-many"
-
-    window: Window = "least"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _window(self.window)
 
     @cached_property
     def each(self) -> Hybrid:

@@ -13,12 +13,12 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from discreet.encoding import is_missing
+from discreet.encoding import columns_of, is_missing
 from discreet.errors import FormatError, MissingDependencyError, SchemaError
 from discreet.schema import text_of
 from discreet.tables.spark import java_home, spark_session, spark_table
@@ -30,6 +30,7 @@ __all__ = [
     "java_home",
     "kind_of",
     "open_table",
+    "ordered_batches",
     "parsed",
     "reading",
     "spark_session",
@@ -39,6 +40,9 @@ Kind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
 
 MEMORY_LIMIT = "300MB"
 """What DuckDB may hold before it spills to a private temporary folder."""
+
+ROWS_HELD = 65_536
+"""Rows of a file that are held in memory at once where they are read in order."""
 
 _OPENED: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -173,6 +177,41 @@ def arrow_batches(table: Any, rows: int) -> Any:
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(rows)
     return relation.fetch_arrow_reader(rows)
+
+
+def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+    """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
+
+    Parameters
+    ----------
+    source : str
+        Path or glob.
+    names : sequence of str, optional
+        The columns wanted; others are not read. All of them, if not given.
+    """
+    if kind_of(source) not in ("csv", "parquet"):
+        raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
+    table = open_table(source)
+    names = table.columns if names is None else names
+    try:
+        columns_of(dict.fromkeys(table.columns), names)
+    except SchemaError as error:
+        raise SchemaError(f"{source}: {error}") from None
+    engine = table.get_backend()
+    with reading(source):
+        # counting does not care which row comes first, but here the first row is row 0
+        engine.raw_sql("SET preserve_insertion_order = true")
+        return _pieces(source, arrow_batches(table.select(*names), ROWS_HELD), engine)
+
+
+def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:
+    """Batch after batch; the engine is held because it closes when nobody holds it."""
+    while True:
+        with reading(source):
+            batch = next(reader, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _duckdb() -> Any:

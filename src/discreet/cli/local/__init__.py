@@ -14,12 +14,12 @@ from discreet.cli.output import example
 __all__ = ["local"]
 
 STEPS = {
-    "size": ("local.size", "How many respondents a precision takes, or how precise so many are."),
+    "size": ("local.plan", "How many respondents a precision takes, or how precise so many are."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
-    "report": ("local.reports", "One person's device: turn a record into a randomized report."),
-    "perturb": ("local.reports", "Simulate many devices on a table of raw data."),
-    "tally": ("local.reports", "Add up reports."),
-    "train": ("local.reports", "Turn a tally into a model."),
+    "report": ("local.plan", "One person's device: turn a record into a randomized report."),
+    "perturb": ("local.plan", "Simulate many devices on a table of raw data."),
+    "tally": ("local.plan", "Add up reports."),
+    "train": ("local.plan", "Turn a tally into a model."),
 }
 """Name to module and one line of help, in the order of a collection."""
 

@@ -1,4 +1,4 @@
-"""``discreet local plan``: decide what is asked, by which mechanism, of how many."""
+"""``discreet local``: how many people, what is asked of them, and what any collection has."""
 
 from __future__ import annotations
 
@@ -7,17 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import promise_body
+from discreet.cli.collection import (
+    PLAN,
+    answering,
+    promise_body,
+    simulating,
+    tallying,
+    training,
+)
 from discreet.cli.files import OUTPUT, about, batches, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
+    from discreet.local.size import Precision
     from discreet.schema import Schema
 
-__all__ = ["plan"]
+__all__ = ["perturb", "plan", "report", "size", "tally", "train"]
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
+
+UNKNOWN = (
+    "How good a model will be cannot be known before: that depends on how strongly the features "
+    "depend on the class. Try it on invented people with 'discreet local perturb'."
+)
+
+report = answering(PLAN)
+perturb = simulating(PLAN)
+tally = tallying(PLAN)
+train = training(PLAN)
 
 
 @click.command(
@@ -203,3 +221,65 @@ def _print(plan: Plan, output: str | None) -> None:
     printer.print(str(plan.guarantee))
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
+
+
+@click.command(
+    epilog=example(
+        "discreet local size people.schema.json --epsilon 1 --precision 0.01",
+        "discreet local size people.schema.json --epsilon 1 --respondents 20000",
+    )
+)
+@click.argument("schema")
+@click.option("--epsilon", type=float, required=True, help="Per person and total.")
+@click.option("--precision", type=float, help="Wanted standard error of every cell, as a share.")
+@click.option("--respondents", type=click.IntRange(min=1), help="How many are expected.")
+@click.option("--bins", type=click.IntRange(min=1), default=8, show_default=True)
+@json_option
+def size(
+    schema: str,
+    epsilon: float,
+    precision: float | None,
+    respondents: int | None,
+    bins: int,
+    as_json: bool,
+) -> None:
+    """From a wanted precision to the number of respondents, or back.
+
+    Everything follows from the variances of the mechanisms; nothing is read but the public schema.
+    It says how precise the estimated tables are, not how good a model made from them will be.
+    """
+    from discreet.local.planning import make_plan
+    from discreet.local.size import precision_of, respondents_for
+
+    if (precision is None) == (respondents is None):
+        raise click.UsageError("give --precision or --respondents, one of them")
+    public = read_schema(schema)
+    if respondents is None:
+        assert precision is not None
+        respondents = respondents_for(make_plan(public, epsilon, bins=bins), precision)
+    plan = make_plan(public, epsilon, respondents, bins=bins)
+    found = precision_of(plan, respondents)
+    if as_json:
+        parts = [vars(one) for one in found]
+        print_json({"respondents": respondents, "epsilon": epsilon, "precision": parts})
+    else:
+        _print_precision(respondents, epsilon, found)
+
+
+def _print_precision(respondents: int, epsilon: float, found: list[Precision]) -> None:
+    from discreet.privacy import rounded_up
+
+    out = console()
+    made = table(
+        f"{respondents:,} respondents, epsilon = {rounded_up(epsilon)} per person in total",
+        "feature",
+        ">cells",
+        ">asked",
+        ">standard error",
+    )
+    for one in found:
+        asked = f"{one.share * respondents:,.0f}"
+        made.add_row(one.feature, str(one.cells), asked, f"{100 * one.standard_error:.2f} %")
+    out.print(made)
+    out.print("Standard error of a cell of the class-by-value table, as a share of the population.")
+    out.print(UNKNOWN)

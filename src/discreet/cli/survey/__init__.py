@@ -17,13 +17,13 @@ STEPS = {
     "new": ("survey.design", "Write a commented example questionnaire."),
     "check": ("survey.design", "Explain what a questionnaire asks and promises."),
     "privacy": ("survey.privacy", "Measure how private its answers are."),
-    "size": ("survey.size", "How many respondents give which precision."),
+    "size": ("survey.design", "How many respondents give which precision."),
     "form": ("survey.design", "Write a form to print, for drawing by hand."),
-    "answer": ("survey.sheets", "One person's device: turn answers into a randomized sheet."),
-    "randomize": ("survey.sheets", "Simulate many devices on a table of true answers."),
-    "tally": ("survey.sheets", "Add up sheets."),
+    "answer": ("survey.train", "One person's device: turn answers into a randomized sheet."),
+    "randomize": ("survey.train", "Simulate many devices on a table of true answers."),
+    "tally": ("survey.train", "Add up sheets."),
     "estimate": ("survey.train", "How many people a predicate holds for."),
-    "train": ("survey.sheets", "Turn a tally into a model."),
+    "train": ("survey.train", "Turn a tally into a model."),
     "test": ("survey.train", "A model's accuracy on people whose sheets are randomized."),
 }
 """Name to module and one line of help, in the order of a survey."""

@@ -1,16 +1,28 @@
-"""``discreet survey estimate`` and ``test``: what a tally tells."""
+"""``discreet survey``: what any collection has, and what a tally tells: ``estimate``, ``test``."""
 
 from __future__ import annotations
 
 import click
 
-from discreet.cli.collection import QUESTIONNAIRE, read_tally
+from discreet.cli.collection import (
+    QUESTIONNAIRE,
+    answering,
+    read_tally,
+    simulating,
+    tallying,
+    training,
+)
 from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json
 
-__all__ = ["estimate", "test"]
+__all__ = ["answer", "estimate", "randomize", "tally", "test", "train"]
 
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+answer = answering(QUESTIONNAIRE)
+randomize = simulating(QUESTIONNAIRE)
+tally = tallying(QUESTIONNAIRE)
+train = training(QUESTIONNAIRE)
 
 
 @click.command(

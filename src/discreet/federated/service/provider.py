@@ -191,9 +191,9 @@ def aligned(
 
 
 def _read(path: str, names: list[str]) -> dict[str, Any]:
-    from discreet.tables.ordered import batches
+    from discreet.tables.engines import ordered_batches
 
-    parts = list(batches(path, names))
+    parts = list(ordered_batches(path, names))
     return {
         name: np.concatenate([_array(part.column(name)) for part in parts])
         if parts
