@@ -112,7 +112,7 @@ def test_a_schema_may_be_written_by_hand_without_ceremony():
         ('{"format": "discreet/model", "version": 1}', "not a discreet schema"),
         ('{"format": "discreet/schema", "version": 99}', "update discreet"),
         ('{"format": "discreet/schema", "version": 1}', "misshapen"),
-        ('{"format": "discreet/schema", "version": true}', "no proper version"),
+        ('{"format": "discreet/schema", "version": true}', "invalid version"),
         ("[" * 100_000, "not a whole schema file"),
     ],
 )

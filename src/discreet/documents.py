@@ -1,7 +1,7 @@
 """Files that travel: versioned JSON that is either read whole or refused with a reason.
 
 A document carries its format, its version and the SHA-256 of its canonical bytes. The digest
-finds damage and careless edits; it is no signature, and nobody should read it as one.
+finds damage and careless edits; it is not a signature.
 
 Every file is written here: to a new file in the same folder, synced, then renamed, so that a
 reader sees the old content or the new one and a crash loses neither.
@@ -109,7 +109,7 @@ def dump(
 
 
 def parse(text: str | bytes, kind: str) -> dict[str, Any]:
-    """JSON text to a dictionary, or a sentence about why it is none."""
+    """JSON text to a dictionary, or an error that says why not."""
     if len(text) > LARGEST:
         raise FormatError(f"this {kind} has {len(text)} characters, the limit is {LARGEST}")
     try:
@@ -145,7 +145,7 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
         raise FormatError(f"this is not a discreet {kind}: its format says {found!r}")
     given = whole.pop("version", None)
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise FormatError(f"this {kind} has no proper version: {given!r}")
+        raise FormatError(f"invalid version of this {kind}: {given!r}; expected {version}")
     if given > version:
         raise FormatError(
             f"this {kind} has version {given}, this program reads version {version} only; "
@@ -160,7 +160,7 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
     try:
         actual = digest_of(canonical_document(kind, given, whole))
     except (RecursionError, UnicodeEncodeError):
-        raise FormatError(f"this {kind} is nested or spelt in a way no {kind} is") from None
+        raise FormatError(f"this {kind} is nested too deeply or holds invalid characters") from None
     if stated != actual and (sealed or stated is not None):
         raise FormatError(
             f"this {kind} was changed or damaged after it was written: "

@@ -440,13 +440,13 @@ def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
     """
     rows = [list(row) for row in channel]
     if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise PrivacyError("a channel needs one row an input, all of the same length")
+        raise PrivacyError("a channel needs one row per input, all of the same length")
     if any(sum(row) != sum(rows[0]) and abs(sum(row) - sum(rows[0])) > 1e-9 for row in rows):
         raise PrivacyError("the rows of a channel must have the same sum")
     worst = 0.0
     for column in zip(*rows, strict=True):
         if min(column) < 0:
-            raise PrivacyError("a channel has no negative probabilities")
+            raise PrivacyError("a channel has a negative probability")
         if max(column) == 0:
             continue
         if min(column) == 0:

@@ -326,7 +326,7 @@ class Statistics:
         object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
         lacking = set(self.scoring.features or ()) - {*self.tables, *self.moments}
         if lacking:
-            raise EstimationError(f"the scoring wants features that are not here: {lacking}")
+            raise EstimationError(f"the scoring names features without statistics: {lacking}")
         if len(self.scoring.prior or self.totals) != len(self.totals):
             raise EstimationError(f"the prior {self.scoring.prior} does not fit the classes")
         if self.projection is not None and self.projection.after != self.schema:

@@ -98,7 +98,7 @@ def test_a_table_that_does_not_fit_costs_nothing(folder):
     ("words", "said"),
     [
         (["--allocation", "height=2"], "no feature 'height'"),
-        (["--allocation", "age"], "is no share"),
+        (["--allocation", "age"], "invalid share"),
         (["--delta", "2"], "delta is 2.0"),
         (["--method", "best"], "'best' is not one of"),
     ],

@@ -119,7 +119,7 @@ def test_the_lock_of_a_ledger_is_no_place_for_a_model(
     monkeypatch.chdir(tmp_path)
     given = {"budget_file": "ledger.json", "output": "ledger.json.lock"}
     result = CliRunner().invoke(main, words_of(("train",), given))
-    assert "is what --budget-file names" in result.output
+    assert "is the file of --budget-file" in result.output
 
 
 def test_two_outputs_are_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

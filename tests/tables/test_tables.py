@@ -491,7 +491,7 @@ def test_odd_requests_are_refused(options: dict[str, Any], words: str) -> None:
     ("call", "words"),
     [
         (lambda: count(np.zeros((2, 2)), STRICT), "an array does not hold the classes"),
-        (lambda: count(np.zeros((2, 2)), STRICT, ["no"] * 2, weights="w"), "one number a row"),
+        (lambda: count(np.zeros((2, 2)), STRICT, ["no"] * 2, weights="w"), "one number per row"),
         (lambda: count(np.zeros((2, 3)), STRICT, ["no"] * 2), "does not fit the 2 features"),
         (lambda: count([["a", 1]] * 2, STRICT, ["no"]), "c has 2 rows, the classes 1"),
         (lambda: count(object(), STRICT), "rows cannot be read from a object"),

@@ -85,7 +85,7 @@ def _refuse_inputs(path: str | Path, context: click.Context) -> None:
         for text in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(text, str) and any(_same(path, one) for one in _files_named(text)):
                 raise FormatError(
-                    f"{path}: is what {_name(param)} names, and an output never replaces an input; "
+                    f"{path} is the file of {_name(param)}; an output never replaces an input, "
                     "choose another name"
                 )
 

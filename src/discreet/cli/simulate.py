@@ -57,7 +57,7 @@ def simulate(
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     for name in chosen:
         if name != "auto" and name not in ORACLES:
-            raise SchemaError(f"{name!r} is no method; write auto or one of {', '.join(ORACLES)}")
+            raise SchemaError(f"unknown method {name!r}; write auto or one of {', '.join(ORACLES)}")
     public = read_schema(schema)
     click.echo("discreet: this reads raw data; the result promises nothing to anyone", err=True)
     with about(data):

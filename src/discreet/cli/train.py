@@ -34,7 +34,7 @@ class Shares(click.ParamType[dict[str, float]]):
             try:
                 found[name.strip()] = float(weight)
             except ValueError:
-                self.fail(f"{part!r} is no share; write age=2,sex=1", param, ctx)
+                self.fail(f"invalid share {part!r}; write age=2,sex=1", param, ctx)
         return found
 
 

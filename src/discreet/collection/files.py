@@ -135,7 +135,7 @@ def read_reports(path: str | Path) -> Iterator[Report]:
         for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=list(COLUMNS)):
             for row in batch.to_pylist():
                 if None in row.values() or None in row["value"]:
-                    raise FormatError(f"{path}: a row lacks something; it is no report")
+                    raise FormatError(f"{path}: a row has missing fields and is not a report")
                 question, value = int(row["question"]), tuple(row["value"])
                 yield Report(row["collection"], row["id"].hex(), question, value, simulated)
 

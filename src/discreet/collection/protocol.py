@@ -59,7 +59,7 @@ class Channel(Protocol):
         """How many different answers there are; None where they are more than ``FEW``."""
 
     def faulty(self, matrix: Integers) -> Booleans:
-        """Which answers, one a row, no respondent could have sent."""
+        """Which answers, one per row, no respondent could have sent."""
 
     def tally(self, matrix: Integers) -> Integers:
         """What valid answers add up to: ``size`` integers."""

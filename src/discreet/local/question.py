@@ -100,7 +100,7 @@ class Question:
         return found if found <= FEW else None
 
     def faulty(self, matrix: Integers) -> Booleans:
-        """Which answers, one a row, no respondent could have sent."""
+        """Which answers, one per row, no respondent could have sent."""
         huge = (matrix > LARGEST) | (matrix < -LARGEST)
         # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
         wrong: Booleans = self.mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)

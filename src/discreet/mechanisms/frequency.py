@@ -101,7 +101,7 @@ class DE(FrequencyOracle):
         return 1
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
-        """Return one value a respondent."""
+        """Return one value per respondent."""
         return or_another(self._values(values), self.size, self.threshold, random).astype(np.int32)
 
     def encode(self, reports: Reports) -> Integers:

@@ -127,12 +127,12 @@ class MeanOracle(abc.ABC):
         """Number of possible reports."""
 
     def perturb(self, values: ArrayLike, random: Random) -> Integers:
-        """Return one report a respondent: the integers that leave the device.
+        """Return one report per respondent: the integers that leave the device.
 
         Parameters
         ----------
         values : array of float, (m, size), or (m,) when size is 1
-            Numbers in [-1, 1], one row a respondent.
+            Numbers in [-1, 1], one row per respondent.
         random : Random
 
         Returns
@@ -219,7 +219,7 @@ class MeanOracle(abc.ABC):
         }
 
     def outputs(self) -> Integers:
-        """Return every possible report, one a row, in the order of the channel's columns."""
+        """Return every possible report, one per row, in the order of the channel's columns."""
         self._writable(self._output_count() * self.width)
         return self._outputs()
 
@@ -228,7 +228,7 @@ class MeanOracle(abc.ABC):
         return list(itertools.product(self._levels(levels), repeat=self.size))
 
     def channel(self, levels: Iterable[int] | None = None) -> list[list[Fraction]]:
-        """Return P(report | grid input) exactly: a row an input, a column an output.
+        """Return P(report | grid input) exactly: one row per input, one column per output.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class MeanOracle(abc.ABC):
             numbers = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise SchemaError(
-                f"{self.name} takes an array of numbers in [-1, 1], one row a respondent; this "
+                f"{self.name} takes an array of numbers in [-1, 1], one row per respondent; this "
                 "holds something else, or rows of different lengths"
             ) from None
         if self.size == 1 and numbers.ndim == 1:

@@ -285,7 +285,7 @@ class FrequencyOracle(abc.ABC):
         return math.inf if math.isinf(self.epsilon) else log(self._worst_ratio())
 
     def channel(self) -> list[list[Fraction]]:
-        """Return P(serialised report | value): a row a value, a column each of ``outputs``.
+        """Return P(serialised report | value): one row per value, one column per output.
 
         Raises
         ------

@@ -41,7 +41,7 @@ BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, b
 
 @dataclass(frozen=True)
 class UnaryOracle(FrequencyOracle):
-    """``size`` independent bits, one a value.
+    """``size`` independent bits, one per value.
 
     A compact report is a row of ceil(size / 8) bytes (uint8), value v the bit v % 8 of byte v // 8,
     padding zero. Serialised it is ceil(size / 16) words of 16 bits, low values first.
@@ -335,7 +335,7 @@ class SHE(FrequencyOracle):
         return distance / self.scale
 
     def _worst_ratio(self) -> Fraction:
-        raise PrivacyError("the worst ratio of she is no fraction; ask for epsilon_exact()")
+        raise PrivacyError("the worst ratio of she is not a fraction; use epsilon_exact()")
 
     def epsilon_exact(self) -> float:
         """Return 2 unit / scale: both numbers move by one unit."""

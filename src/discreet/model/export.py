@@ -98,7 +98,7 @@ class ModelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.model_.predict(X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, one row a record."""
+        """Class probabilities, one row per record."""
         return self.model_.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> Floats:

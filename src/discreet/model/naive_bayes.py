@@ -1,4 +1,4 @@
-"""The classifier: a log-prior and one factor a feature. It knows nothing of privacy.
+"""The classifier: a log-prior and one factor per feature. It is independent of privacy.
 
     log P(c | x) = log P(c) + sum over features j of log P(x_j | c) + constant
 
@@ -50,7 +50,7 @@ class NaiveBayesModel:
     schema : Schema
     log_prior : array of shape (classes,)
     factors : sequence of CellFactor or GaussianFactor
-        At most one a feature; features without one do not matter to the model.
+        At most one per feature; the model ignores features without one.
     guarantee : Guarantee
         The promise under which it was trained; void where the schema was inferred.
     projection : Projection, optional

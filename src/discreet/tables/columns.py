@@ -118,7 +118,7 @@ class Numbers:
         self._guarded = table.get_backend().name == "postgres"
 
     def of(self, name: str) -> tuple[Any, Any]:
-        """The numbers of a column and, of a column of text, the text that is no number."""
+        """The numbers of a column and, of a column of text, the text that is not a number."""
         import ibis
 
         column, wrong = self.table[name], None

@@ -99,7 +99,7 @@ def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any)
     from discreet.tables.in_memory import count_arrays
 
     if isinstance(weights, str):
-        raise SchemaError("the weights of an array are an array with one number a row")
+        raise SchemaError("the weights of an array are an array with one number per row")
     if y is not None:
         columns, codes = columns_of(source, schema.names), class_codes(schema, y)
     elif isinstance(source, np.ndarray):
@@ -229,7 +229,7 @@ class _Counting:
         )
 
     def _spread(self, where: Array, result: Any, name: str, kind: Any = None) -> Array:
-        """One number a class, zero for classes without rows."""
+        """One number per class, zero for classes without rows."""
         kind = kind or (np.int64 if self.rows.weights is None else np.float64)
         out = np.zeros(self.classes, dtype=kind)
         np.add.at(out, where, _column(result, name, kind))

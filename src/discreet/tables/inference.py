@@ -119,7 +119,7 @@ class _Reader:
         return Categorical(name, self.values(name, "value"))
 
     def _numeric(self, name: str, whole: bool) -> Numeric | None:
-        """Bounds of a column of numbers; None if it holds text that is no number."""
+        """Bounds of a column of numbers; None if it holds text that is not a number."""
         x, wrong = self.numbers.of(name)
         columns = {"x": x} if wrong is None else {"x": x, "t": wrong}
         rows = self.table.select(**columns)

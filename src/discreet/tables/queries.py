@@ -147,7 +147,7 @@ class Rows:
         return ibis.coalesce(total, 0)
 
     def _numbers(self, numeric: Sequence[Numeric], raw: Mapping[str, Any] | None = None) -> Any:
-        """The class y, the weight w, numbers x0 … with NULL for missing, text that is no number."""
+        """Class y, weight w, numbers x0 … (NULL if missing), text t0 … that is not a number."""
         columns = {"y": key(self.table[self.schema.target], self.target), **(raw or {})}
         if self.weights is not None:
             columns["w"] = self.numbers.of(self.weights)[0]
