@@ -111,8 +111,9 @@ def markdown(text: str) -> str:
 
 
 def signature(name: str, thing: Any) -> str:
+    """The name with its parameters, annotations as they are written."""
     try:
-        return f"{name}{inspect.signature(thing)}"
+        return name + re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))
     except (TypeError, ValueError):
         return name
 

@@ -84,5 +84,6 @@ def test_a_parameter_without_words_is_found(reference, monkeypatch):
 def test_a_docstring_becomes_markdown(reference):
     text = "\n\n".join(reference.entry("wilson", discreet.model.evaluation.wilson))
     assert "### `wilson`" in text
+    assert "wilson(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float" in text
     assert "- `hits`, `trials` (int)" in text
     assert "```pycon\n>>> low, high = wilson(81, 100)" in text

@@ -71,6 +71,7 @@ def test_passes_all_estimator_checks_at_infinity():
     assert failed_checks(CentralNB(math.inf)) == set()
 
 
+@pytest.mark.slow
 def test_passes_the_estimator_checks_with_a_promise_but_for_weights():
     assert failed_checks(CentralNB(epsilon=5.0, random_state=0)) <= EXCEPTED.keys()
 
@@ -249,6 +250,7 @@ def test_bins_are_chosen_or_given():
     assert whole.statistics_.tables["size"].cells == Cells.of(SCHEMA, "size", 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["histogram", "moments", "trimmed"])
 def test_files_and_arrays_give_the_same_model(tmp_path, method):
     X, y = rows(1500)

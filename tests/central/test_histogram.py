@@ -133,6 +133,7 @@ def test_coarse_noise_stays_on_its_grain_and_pays_for_the_rounding():
     assert (drawn % noise.grain == 0).all()
 
 
+@pytest.mark.slow
 def test_the_choice_follows_the_exponential_mechanism():
     quality, epsilon = [10, 12, 9, 12], Fraction(1, 3)
     weights = np.exp(float(epsilon) * np.array(quality))

@@ -86,6 +86,7 @@ def test_the_floor_of_known_noise_falls_with_it():
     assert found[1] < 1.65  # noise of a deviation of 1, and no pull towards a floor of the range
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["histogram", *METHODS])
 @pytest.mark.parametrize("epsilon", [1.0, EPSILON])
 def test_numbers_far_from_zero_give_the_same_model(method, epsilon, tmp_path):

@@ -131,6 +131,7 @@ def test_with_fixed_size_it_is_the_definition_exactly(name: str) -> None:
     assert max(abs(ratio - 1) for ratio in found) < SAME
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mean", "variance", "trimmed1"])
 def test_a_finer_grid_finds_nothing_larger(name: str) -> None:
     fine = tuple(np.linspace(LOW, HIGH, 17))
@@ -241,6 +242,7 @@ def test_with_varying_size_it_never_falls_below_the_definition(name: str) -> Non
                 assert ours(name, "add-remove")(x, beta) >= truth(x) * (1 - SAME), (x, beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARYING)
 def test_it_is_smooth_while_the_size_varies(name: str) -> None:
     for n, beta in itertools.product(range(8), BETAS):
@@ -251,6 +253,7 @@ def test_it_is_smooth_while_the_size_varies(name: str) -> None:
                 assert abs(math.log(here / there)) <= beta * (1 + SAME) + SAME, (x, z, beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mean", "variance", "trimmed1"])
 def test_it_is_smooth_while_the_size_is_fixed(name: str) -> None:
     for n, beta in itertools.product(range(1, 6), BETAS):

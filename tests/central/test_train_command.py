@@ -47,6 +47,7 @@ def run(folder, *words, data="data.csv", epsilon="1"):
     return CliRunner().invoke(main, given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["data.csv", "part*.parquet"])
 @pytest.mark.parametrize("method", ["histogram", "moments", "smooth"])
 def test_trains_from_files(folder, data, method):
@@ -109,6 +110,7 @@ def test_refused_with_a_sentence(folder, words, said):
     assert said in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["published", "infinite", "inferred"])
 def test_a_ledger_refuses_what_keeps_no_promise_unless_it_may_be_broken(folder, what):
     ledger = ["--budget-file", str(folder / "budget.json"), "--budget-total", "9"]

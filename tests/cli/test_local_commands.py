@@ -113,6 +113,7 @@ def test_from_a_plan_to_predictions_through_files(ok: Run, options: list[str]) -
     assert len(Path("predicted.csv").read_text().splitlines()) == PEOPLE + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_every_oracle_beats_the_majority_class(ok: Run, oracle: str) -> None:
     plan = ["--epsilon", 5, "--respondents", PEOPLE, "--oracle", oracle, "-o", "plan.json"]
@@ -124,6 +125,7 @@ def test_every_oracle_beats_the_majority_class(ok: Run, oracle: str) -> None:
     assert scores["accuracy"] > 0.74  # always "no" is right for 0.69
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("postprocess", ["none", "paper", "norm-sub", "norm-cut", "bayes"])
 def test_the_cleaning_up_is_a_choice(ok: Run, planned: Plan, postprocess: str) -> None:
     ok("local", "perturb", "plan.json", "mortgage.csv", "-o", "r.parquet")
@@ -322,6 +324,7 @@ def test_a_table_that_cannot_be_perturbed(ok: Run, planned: Plan, run: Run) -> N
 # tally
 
 
+@pytest.mark.slow
 def test_reports_in_lines_and_in_parquet_come_to_the_same(ok: Run, planned: Plan) -> None:
     lines = reports_in(ok, 12)
     junk = ["not a report\n", "\n", lines[0], Report("sha256:x", "0" * 32, 0, (0,)).to_json()]

@@ -139,6 +139,7 @@ def test_the_demo_fits_into_eighty_columns(run: Run, monkeypatch: pytest.MonkeyP
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.slow
 def test_the_demo_is_the_same_again(run: Run) -> None:
     assert run("demo", "--rows", 50).stdout == run("demo", "--rows", 50).stdout
     assert run("demo", "--rows", 50).stdout != run("demo", "--rows", 50, "--seed", 1).stdout

@@ -155,6 +155,7 @@ def test_a_bad_model_file_is_refused(model: str, refused: Refused) -> None:
         assert refused(*command, model, *data).startswith(f"discreet: {model}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", ["none.csv", "folder", "folder.csv", "empty.csv", "empty.parquet", "junk.csv",
              "junk.parquet", "junk.csv.gz", "ragged.csv", "other_columns.csv", "model.json",

@@ -139,6 +139,7 @@ def test_a_real_ctrl_c_leaves_no_traceback_and_no_file(demo_folder: Path, tmp_pa
     assert not draft()
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(demo_folder: Path) -> None:
     command = [sys.executable, "-m", "discreet", "predict", "--proba"]
     files = [str(demo_folder / "model.json"), str(demo_folder / "others.csv")]

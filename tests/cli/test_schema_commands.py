@@ -78,6 +78,7 @@ def test_a_schema_is_checked_alone(run: Run) -> None:
     assert "data" not in body
 
 
+@pytest.mark.slow
 def test_everything_that_does_not_fit_is_named(run: Run, refused: Refused) -> None:
     frame = pd.read_csv("others.csv")
     frame.loc[3, "age"] = 140

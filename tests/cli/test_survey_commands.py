@@ -63,6 +63,7 @@ def test_help_lists_the_steps_each_with_an_example(run):
         assert "--json" in own
 
 
+@pytest.mark.slow
 def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
     made = result_of(run, "survey", "randomize", q, "true.csv", "-o", "sheets.parquet")
     assert made["sheets"] == 6000
@@ -177,6 +178,7 @@ def test_size_goes_from_precision_to_respondents_and_back(run, refused, q):
     assert "no question 'x'" in refused("survey", "size", q, "--precision", 0.1, "x = 1")
 
 
+@pytest.mark.slow
 def test_files_of_every_kind_are_one_delivery(run, q, tmp_path):
     """JSON lines, CSV and Parquet with the same sheets: each counts once."""
     survey = Questionnaire.read(q)

@@ -129,6 +129,7 @@ def mortgage_plan(request: pytest.FixtureRequest) -> Plan:
     return make_plan(mortgage(1).schema, 1.0, 300, kind="paper", **request.param)
 
 
+@pytest.mark.slow
 def test_an_engine_counts_like_one_by_one(mortgage_plan: Plan, tmp_path: Path) -> None:
     rows = rows_of(mortgage_plan)
     bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
@@ -177,6 +178,7 @@ def test_everything_delivered_twice_counts_once(mortgage_plan: Plan, tmp_path: P
         assert [part.tolist() for part in both.sums] == [part.tolist() for part in once.sums]
 
 
+@pytest.mark.slow
 def test_tables_in_memory_are_tallied_too(mortgage_plan: Plan) -> None:
     import ibis
 
@@ -188,6 +190,7 @@ def test_tables_in_memory_are_tallied_too(mortgage_plan: Plan) -> None:
     assert same(tally_parquet(mortgage_plan, engine.table("reports")), expected)
 
 
+@pytest.mark.slow
 def test_no_reports_are_an_empty_tally(mortgage_plan: Plan, tmp_path: Path) -> None:
     assert tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", [])).reports == 0
     foreign: list[Row] = [(bytes(16), "sha256:other", 0, [0])]
@@ -195,6 +198,7 @@ def test_no_reports_are_an_empty_tally(mortgage_plan: Plan, tmp_path: Path) -> N
     assert (tally.reports, tally.rejected) == (0, {"foreign plan": 1})
 
 
+@pytest.mark.slow
 def test_progress_reaches_the_end(mortgage_plan: Plan, tmp_path: Path) -> None:
     rows = spoiled(mortgage_plan, rows_of(mortgage_plan, 50 + 1))
     said: list[tuple[int, int]] = []

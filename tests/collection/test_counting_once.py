@@ -330,6 +330,7 @@ def test_unsigned_numbers_of_64_bits_are_refused_in_a_sentence(tmp_path: Path) -
         tally_parquet(plan, tmp_path / "r.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long.jsonl", "long.csv"])
 def test_an_endless_line_is_refused_in_bounded_memory(
     survey: Questionnaire, tmp_path: Path, name: str

@@ -232,6 +232,7 @@ def test_asking_twice_tells_nothing_more() -> None:
     assert is_private([law(asked_twice, plan, record) for record in RECORDS], 1.0)
 
 
+@pytest.mark.slow
 def test_two_reports_cost_what_the_plan_says() -> None:
     def sends_both(plan: Plan, record: Record, random: Random) -> str:
         respondent = Respondent(plan, MemoryStore(), random_state=random)

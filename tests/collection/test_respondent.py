@@ -102,6 +102,7 @@ def test_the_draft_does_not_stay(tmp_path: Path, plan: Plan, record: Any) -> Non
     assert {file.suffix for file in tmp_path.iterdir()} == {".json"}
 
 
+@pytest.mark.slow
 def test_processes_that_race_get_the_same_report(folder: Path, record: Any) -> None:
     racing = [device(folder, record, "waits") for _ in range(5)]
     for process in racing:
@@ -320,6 +321,7 @@ def test_a_report_is_strict(change: dict[str, Any]) -> None:
         Report.from_json(dump("report", 2, {**body, **change}))
 
 
+@pytest.mark.slow
 def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> None:
     for options in ({}, {"numeric": "gaussian"}, {"oracle": "olh"}):
         shutil.rmtree(folder / "kept", ignore_errors=True)

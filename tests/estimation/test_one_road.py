@@ -48,6 +48,7 @@ def same_model(nb):
     return estimate(nb.statistics_).to_json() == made == estimate(travelled).to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", CENTRAL, ids=str)
 def test_central_statistics_make_the_central_model(options):
     options = {"schema": PEOPLE.schema, **options}

@@ -33,6 +33,7 @@ def reason_of(refused):
 # ---------------------------------------------------------------- the right answer
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_everyone_is_told_exactly_the_common_ids_in_one_order(data):
@@ -329,6 +330,7 @@ def test_hashes_under_a_key_that_the_owners_share_give_every_list_away_to_each_o
     assert recovered(sent, lambda text: hmac.digest(key, text, "sha256")) == set(other)
 
 
+@pytest.mark.slow
 def test_on_ours_the_same_enumeration_finds_nothing_until_all_scalars_are_known():
     ring = Ring(lists_of_ids())
     ring.carry()

@@ -260,6 +260,7 @@ def test_ciphertexts_of_a_provider_are_uniform_even_to_the_key_owner(
     assert looks_uniform(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["counts", "probabilities"])
 def test_masked_messages_are_uniform_to_all_but_the_opener(mode):
     """Every submission; sums of two; and in mode counts the total that the collector sends."""
@@ -349,6 +350,7 @@ def same_law(one, two):
     )
 
 
+@pytest.mark.slow
 def test_statistics_privacy_a_large_table_looks_like_an_empty_one():
     """n, n_i and n_ij(v): submissions of 100 000 rows and of none follow the same law."""
     empty = lambda m: [np.zeros(m.layout.size, dtype=np.int64)] * 3  # noqa: E731
@@ -357,6 +359,7 @@ def test_statistics_privacy_a_large_table_looks_like_an_empty_one():
     assert same_law(submissions_in(empty, make, 60), submissions_in(large, make, 60))
 
 
+@pytest.mark.slow
 def test_ownership_privacy_who_holds_a_value_does_not_show():
     """The same joint table; the one person with a rare value is at provider 0, or at provider 1."""
 

@@ -116,6 +116,7 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", range(10))
 def test_a_collector_killed_at_any_point_goes_on_from_its_folder(stop, tmp_path):
     """Five signatures, three submissions and the receiver's word; a new process after each."""
@@ -364,6 +365,7 @@ def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path):
             time.sleep(0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 @pytest.mark.parametrize("mode", ["counts", "probabilities"])
 def test_a_vertical_round_over_http(mode, aggregation, tmp_path, small_key):

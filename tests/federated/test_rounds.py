@@ -217,6 +217,7 @@ def test_the_urn_of_vertical_shares_is_split_in_three(small_key):
         assert {noise.needed for noise in manifest.noises.values()} == {3 - tolerated}
 
 
+@pytest.mark.slow
 def test_what_runs_at_a_provider_imports_little():
     script = (
         "import sys\n"

@@ -180,6 +180,7 @@ def test_the_collector_opens_nothing_that_it_carries(mode):
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_all_that_the_collector_opens_is_uniform_in_mode_counts():
     shares, totals = [], []
     for seed in range(60):
@@ -192,6 +193,7 @@ def test_all_that_the_collector_opens_is_uniform_in_mode_counts():
     assert uniform(totals)
 
 
+@pytest.mark.slow
 @MODES
 def test_all_that_the_label_provider_opens_is_uniform(mode):
     """E, S, Z' and what it makes of them; and differences between rows, cells and classes."""

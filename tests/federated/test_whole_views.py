@@ -212,6 +212,7 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     return view, allowed, numbers.prime
 
 
+@pytest.mark.slow
 @WAYS
 @MODES
 @pytest.mark.parametrize("role", ["labels", "collector", "receiver", NAMES[0], NAMES[1]])
@@ -220,6 +221,7 @@ def test_a_party_of_a_vertical_round_learns_the_published_totals_and_its_own_sha
     assert not leaks([view for view, _, _ in played], *played[0][1:])
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_total_that_anyone_may_fetch_shows_the_collectors_noise_to_the_label_provider(
     way,
@@ -285,6 +287,7 @@ def _horizontal_numbers(manifest, key):
     return Numbers(key, slots.plaintexts(manifest.layout.size), slots.pack)
 
 
+@pytest.mark.slow
 @WAYS
 @MODES
 @pytest.mark.parametrize("number", [2, 3])
@@ -297,6 +300,7 @@ def test_a_party_of_a_horizontal_round_learns_the_published_totals_and_its_own_s
     assert not leaks([view for view, _, _ in played], *played[0][1:])
 
 
+@pytest.mark.slow
 @WAYS
 def test_without_pairwise_pads_the_opener_reads_every_submission(way):
     """The known-bad twin: only the opener's pad hides a submission."""

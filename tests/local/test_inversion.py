@@ -49,6 +49,7 @@ def truth_of(found, c, cells, name):
     return truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ORACLES)
 @pytest.mark.parametrize(("epsilon", "kind"), [(1.0, "paper"), (3.0, "auto")])
 def test_tables_and_totals_are_unbiased_with_the_stated_variance(oracle, epsilon, kind):
@@ -114,6 +115,7 @@ SMALL = Schema([Categorical("f", [0, 1], False)], "y", [0, 1])
 FEW = np.array([0, 1, 1]), {"f": np.array([0, 0, 1])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["de", "ss", "oue", "sue", "the", "hr"])
 def test_stated_variances_are_those_of_every_possible_collection(oracle):
     """Three people, two questions: all ways to ask them times all reports they can send.
@@ -191,6 +193,7 @@ def test_a_biased_twin_is_found():
     assert np.abs(z).max() > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approach", [1, 2, 3, "hybrid"])
 def test_moments_are_unbiased(approach):
     c, columns = population()
@@ -339,6 +342,7 @@ def test_waves_state_the_variance_of_their_sum(oracle):
     assert np.abs(totals.mean(axis=0) - np.bincount(c)).max() < 5 * math.sqrt(stated.max() / 150)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["auto", "oue", "hr"])
 def test_precision_before_collecting_is_what_simulation_finds(oracle):
     """People drawn anew each time: the standard error is that for a larger population.

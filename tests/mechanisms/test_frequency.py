@@ -118,6 +118,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DE, SUE, OUE, THE, SS, HR, SmallHash])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_the_variance_of_a_sum_of_counts_is_that_of_the_channel(

@@ -231,6 +231,7 @@ def test_concentrated_laws_keep_every_renyi_divergence(law: AdditiveNoise, epsil
         assert worst_renyi(law, alpha, beta, epsilon) <= 1 + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "more_shift", "more_scale"),
     [

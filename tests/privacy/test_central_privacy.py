@@ -241,6 +241,7 @@ def test_the_charges_add_up_to_epsilon_and_never_more(monkeypatch, method):
             assert float(spent) == pytest.approx(epsilon, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_unequal_allocation_keeps_the_promise(monkeypatch):
     found = worst(monkeypatch, "histogram", tables(0), allocation={"a": 5.0})
     assert Fraction(EPSILON) / 3 < found <= Fraction(EPSILON)
@@ -249,6 +250,7 @@ def test_unequal_allocation_keeps_the_promise(monkeypatch):
 # What a published or popular implementation does, and how it is caught.
 
 
+@pytest.mark.slow
 def test_twin_sum_with_the_wrong_sensitivity_far_from_zero(monkeypatch):
     """diffprivlib: noise for U - L = 1 on a sum of values near 100."""
     true = moments_module.centred_sums
@@ -522,6 +524,7 @@ SLACK = Fraction(1, 10**9)
 """Of float arithmetic in the smooth bounds and in this test."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["smooth", "trimmed"])
 @pytest.mark.parametrize("missing", ["skip", "category"])
 @pytest.mark.parametrize(("size", "epsilon"), [(60, 0.7), (60, 20.0), (400, 5.0)])

@@ -246,6 +246,7 @@ TREES: list[MeanOracle] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", TREES, ids=repr)
 def test_the_code_draws_exactly_the_channel_it_states(oracle: MeanOracle) -> None:
     R = oracle.resolution
@@ -286,6 +287,7 @@ def piecewise_with_equal_tails(oracle: Piecewise, levels: Sequence[int]) -> Chan
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_piecewise_with_equal_tails_is_rejected_and_worse_the_finer_the_grid(
     epsilon: float,

@@ -104,6 +104,7 @@ def coverage(survey, text, people, share, sheet_law):
     return [np.mean((low - 1e-9 <= share) & (share <= high + 1e-9)) for low, high in ends]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 @pytest.mark.parametrize("text", PREDICATES)
 def test_95_percent_intervals_cover_93_to_97_percent(survey, text, sheet_law):

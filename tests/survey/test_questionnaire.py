@@ -217,6 +217,7 @@ def test_a_belief_leaves_room_for_what_other_groups_reveal():
         Questionnaire(BITS, own, personal="own")
 
 
+@pytest.mark.slow
 def test_the_promise_says_what_it_rests_on(schema):
     groups = Questionnaire.of(schema, 0.5, bins=3)
     options = {"cuts": groups.cuts}

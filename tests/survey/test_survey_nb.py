@@ -86,6 +86,7 @@ def test_at_theta_one_numbers_are_counted_by_bin_exactly():
     np.testing.assert_array_equal(nb.predict_proba(PEOPLE.X), exact.predict_proba(PEOPLE.X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -129,6 +129,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "column"), OTHERS)
 @pytest.mark.parametrize("unseen", ["error", "other"])
 def test_other_is_the_same_from_every_source(

@@ -209,6 +209,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_source_gives_the_numbers_that_counting_by_hand_gives(
     kind: str, tmp_path: Path
@@ -236,6 +237,7 @@ def test_a_frame_and_its_classes_apart_are_counted_in_memory() -> None:
     same(apart, count(frame, SCHEMA, moments="grid", bins=BINS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "csv", "parquet"])
 def test_weights_are_summed_instead_of_rows(kind: str, tmp_path: Path) -> None:
     chance = random.Random(5)
@@ -267,6 +269,7 @@ def test_values_far_from_zero_and_classes_far_apart_lose_no_digits() -> None:
         assert moments.variance[index] == pytest.approx(mine.var(), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_no_rows_are_all_zeros(tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text(",".join([*SCHEMA.names, "class"]) + "\n")
     for source in (arrow([]), arrow([]).to_pandas(), tmp_path / "none.csv"):
