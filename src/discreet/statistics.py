@@ -42,10 +42,6 @@ RatiosOfBins = Literal["average", "fitted"]
 RatiosOfCategories = Literal["average", "learnt"]
 
 
-def _zeros_like(array: Array) -> Array:
-    return np.zeros(array.shape)
-
-
 def precision_weighted(
     estimates: Sequence[Any], variances: Sequence[Any], *, elementwise: bool = False
 ) -> tuple[Floats, Floats]:
@@ -111,7 +107,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.variances is None:
-            object.__setattr__(self, "variances", _zeros_like(self.counts))
+            object.__setattr__(self, "variances", np.zeros(self.counts.shape))
         if self.counts.shape != self.variances.shape or self.counts.shape[1:] != (self.cells.size,):
             raise EstimationError(
                 f"{self.cells.feature.name}: counts of shape {self.counts.shape} do not fit "
@@ -322,7 +318,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if self.variances is None:
-            object.__setattr__(self, "variances", _zeros_like(self.totals))
+            object.__setattr__(self, "variances", np.zeros(self.totals.shape))
         object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
         lacking = set(self.scoring.features or ()) - {*self.tables, *self.moments}
         if lacking:
