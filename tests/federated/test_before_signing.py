@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn")
 from click.testing import CliRunner
 from rounds import NAMES, PARTIES, horizontal_manifest, vertical_manifest
 from test_alignment import invitation
-from test_collector import Served, frame, unsigned
+from test_collector import Served, frame, soon, unsigned
 
 from discreet.cli import main
 from discreet.errors import FormatError, SchemaError
@@ -50,7 +50,7 @@ def test_whoever_knows_cards_knows_everyone():
 
 
 def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
-    manifest = unsigned(horizontal_manifest(epsilon=math.inf))
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(5)))
     running = Round(PARTIES["collector"], manifest, tmp_path / "c")
     known = tuple(one for one in EVERYONE if one.name != "hospital-c")
     with (
@@ -163,7 +163,8 @@ def party(folder, name):
     )
 
 
-def test_without_a_terminal_nothing_is_signed_but_with_yes(tmp_path):
+def test_without_a_terminal_nothing_is_signed_but_with_yes(tmp_path, monkeypatch):
+    monkeypatch.setattr("uvicorn.Server.run", lambda server: None)
     files(tmp_path, horizontal_manifest())
     result = run(tmp_path, "provide", "none.csv", *party(tmp_path, "hospital-a"))
     assert result.exit_code == 2

@@ -19,6 +19,7 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.agreement.signed import Agreement, seconds_left
 from discreet.federated.messages import HEADER, Message, request_bytes
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.service.diagnosis import refuse_transport
 
 __all__ = ["Connection", "Line", "SignedRequests"]
 
@@ -27,6 +28,7 @@ A = TypeVar("A", bound=Agreement)
 PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 PATIENCE = 30.0
+JSON = "application/json"
 LONELY = 60.0
 """Seconds without an answer after which a party that has sent everything leaves."""
 
@@ -84,6 +86,7 @@ class Line(Generic[A]):
         if not url.startswith(("http://", "https://")) or not _host(url):
             raise SchemaError(f"{url!r} is no address; write https://collector.example:8443")
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
+        self.url = url.rstrip("/")
         self.own, self.manifest, self.say, self.said = own, manifest, say, ""
         self.alone: float | None = None
         self.http = httpx.Client(
@@ -119,10 +122,7 @@ class Line(Generic[A]):
                 answer = self.http.request(method, path, **how)
                 break
             except httpx.TransportError as error:
-                if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                    raise ProtocolError(
-                        "wrong-signature", "the collector's certificate is not under the authority"
-                    ) from None
+                refuse_transport(self.url, error)
                 self._give_up_if_over(f"the collector does not answer ({type(error).__name__})")
                 began = time.monotonic() if began is None else began
                 if self.alone is not None and time.monotonic() - began > self.alone:
@@ -133,7 +133,8 @@ class Line(Generic[A]):
                     ) from None
                 self._tell("waiting for the collector, which does not answer")
                 time.sleep(PAUSE)
-        if answer.status_code < 300:
+        kind = answer.headers.get("content-type", "nothing").partition(";")[0]
+        if answer.status_code == 204 or (answer.status_code < 300 and kind == JSON):
             return answer
         try:
             body = answer.json()
@@ -141,9 +142,16 @@ class Line(Generic[A]):
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, ProtocolError):
                 raise
-            raise ProtocolError(
-                "malformed", f"{path} was answered with {answer.status_code}: no collector is there"
+            raise self._no_collector(
+                f"answered {path} with {answer.status_code} ({kind})"
             ) from None
+
+    def _no_collector(self, what: str) -> ProtocolError:
+        return ProtocolError(
+            "malformed",
+            f"{self.url} {what}: no collector of ours is there, but perhaps a proxy or another "
+            "server; check the address and the port with whoever runs the collector",
+        )
 
     def _give_up_if_over(self, line: str) -> None:
         left = seconds_left(self.manifest)
@@ -155,6 +163,8 @@ class Line(Generic[A]):
         pause = PAUSE
         while True:
             status = self._request("GET", "/status").json()
+            if not isinstance(status, dict) or not {"state", "line"} <= status.keys():
+                raise self._no_collector("tells no status of a round")
             found = ready(status["state"])
             if found is not None:
                 return found

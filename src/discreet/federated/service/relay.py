@@ -113,10 +113,10 @@ class Carrier(ABC, Generic[A]):
         with self.lock:
             self._refuse_if_over()
             if name not in self.manifest.parties:
-                raise ProtocolError("unknown-sender", f"{name!r} takes no part in this round")
+                raise ProtocolError("unknown-sender", f"{name!r} takes no part in {self._running}")
             kind, before = self.manifest.KIND, self.manifest.signatures.get(name)
             if not self.manifest.accepts(name, signature):
-                raise ProtocolError("wrong-signature", f"{name} has not signed this {kind}")
+                raise ProtocolError("wrong-signature", f"{name} has not signed {self._running}")
             if before not in (None, "", signature):
                 raise ProtocolError(
                     "duplicate",
@@ -126,6 +126,14 @@ class Carrier(ABC, Generic[A]):
             self._signed(name, signature)
             self.folder.write(f"{name}.signature", f"{name} {signature}".encode())
             self._begin()
+
+    @property
+    def _running(self) -> str:
+        kind = self.manifest.KIND
+        return (
+            f"the {kind} {self.manifest.hash.hex()} that the collector runs; compare it with the "
+            f"digest that `discreet federated show` prints of yours, and take the same {kind}"
+        )
 
     def post(self, data: bytes) -> None:
         """Keep a message, or refuse it with a reason."""
