@@ -44,6 +44,13 @@ def _spark_missing() -> str | None:
     return None
 
 
+if importlib.util.find_spec("hypothesis"):
+    from hypothesis import settings
+
+    # no test asserts on time: a busy machine would refuse a correct program
+    settings.register_profile("house", deadline=None)
+    settings.load_profile("house")
+
 NEEDS = {"data": _data_missing, "spark": _spark_missing}
 
 

@@ -203,6 +203,7 @@ def test_only_its_owner_reads_a_ledger(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_concurrent_processes_never_overdraw(tmp_path):
     path = tmp_path / "budget.json"
     Ledger.create(path, 1.0)
@@ -213,6 +214,7 @@ def test_concurrent_processes_never_overdraw(tmp_path):
     assert spent(path) == Fraction("0.98")
 
 
+@pytest.mark.slow
 def test_a_killed_process_never_refunds(tmp_path):
     """Whatever a process was told to be paid is in the ledger after kill -9, and it is whole."""
     path = tmp_path / "budget.json"

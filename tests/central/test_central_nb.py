@@ -67,6 +67,7 @@ def failed_checks(estimator):
     return {one["check_name"] for one in results if one["status"] == "failed"}
 
 
+@pytest.mark.slow
 def test_passes_all_estimator_checks_at_infinity():
     assert failed_checks(CentralNB(math.inf)) == set()
 

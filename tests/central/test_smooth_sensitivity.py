@@ -347,6 +347,7 @@ def test_variance_agrees_with_the_slow_reference(x: list[float], beta: float) ->
     assert fast == pytest.approx(slow_variance(x, beta), rel=1e-10)
 
 
+@pytest.mark.slow
 @given(samples, unit, betas, st.integers(0, 8))
 @settings(max_examples=150, deadline=None)
 def test_one_more_value_changes_every_bound_by_at_most_exp_beta(
@@ -360,6 +361,7 @@ def test_one_more_value_changes_every_bound_by_at_most_exp_beta(
         assert abs(math.log(s(x) / s([*x, z]))) <= beta + 1e-9
 
 
+@pytest.mark.slow
 def test_many_values_and_little_smoothing_agree_with_each_row_on_its_own() -> None:
     x = np.sort(np.random.default_rng(1).beta(0.3, 0.6, 3001))
     for m, beta in itertools.product((0, 1, 700, 1499, 1500), (1e-6, 1e-3, 0.02, 1.0)):

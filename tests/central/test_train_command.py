@@ -72,6 +72,7 @@ def test_json_lists_what_everything_cost(folder):
     assert body["guarantee"]["delta"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_ledger_is_charged_until_it_is_empty(folder):
     ledger = ["--budget-file", str(folder / "budget.json")]
     assert run(folder, *ledger).exit_code == 2  # no total was stated

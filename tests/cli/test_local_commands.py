@@ -350,6 +350,7 @@ def test_reports_in_lines_and_in_parquet_come_to_the_same(ok: Run, planned: Plan
         assert all_.tolist() == (some + few).tolist()
 
 
+@pytest.mark.slow
 def test_tallies_are_merged(ok: Run, refused: Refused, planned: Plan) -> None:
     lines = reports_in(ok, 6)
     for name, some in {"a": lines[:4], "b": lines[4:], "c": lines[3:]}.items():

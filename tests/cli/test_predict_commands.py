@@ -51,6 +51,7 @@ def test_a_csv_file_and_a_parquet_file_hold_the_same(run: Run) -> None:
     np.testing.assert_allclose(written["P(no)"] + written["P(yes)"], 1.0)
 
 
+@pytest.mark.slow
 def test_rows_keep_their_order_in_a_large_file(run: Run) -> None:
     model, people = model_and_people()
     many = people.sample(150_000, replace=True, random_state=1)

@@ -165,6 +165,7 @@ def test_a_real_mistake_is_one_sentence(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["show", "{model}"], ["show", "{model}", "--json"]])
 def test_a_full_disk_is_one_sentence(words: list[str], demo_folder: Path) -> None:
     given = [word.format(model=demo_folder / "model.json") for word in words]

@@ -25,6 +25,7 @@ def run(folder, *words):
     return CliRunner().invoke(main, parts)
 
 
+@pytest.mark.slow
 def test_simulate_compares_methods_with_intervals(folder):
     done = run(folder, "simulate", "people.csv", "--schema", "schema.json", "--epsilon", "1,4",
                "--methods", "auto,de", "--repeats", "2", "--json")  # fmt: skip
@@ -45,7 +46,7 @@ def test_simulate_compares_methods_with_intervals(folder):
     [
         (["--epsilon", "zero"], "numbers separated by commas"),
         (["--epsilon", "0"], "above 0"),
-        (["--epsilon", "1", "--methods", "magic"], "no method"),
+        (["--epsilon", "1", "--methods", "magic"], "unknown method"),
     ],
 )
 def test_simulate_refuses_nonsense(folder, words, says):

@@ -215,6 +215,7 @@ def test_no_epsilon_is_said_in_words(run, q, tmp_path):
     assert result_of(run, "survey", "check", "own.yaml")["guarantee"]["epsilon"] == "inf"
 
 
+@pytest.mark.slow
 def test_json_and_yaml_are_the_same_questionnaire(run, q):
     run("survey", "new", "-o", "q.json")
     one, two = (result_of(run, "survey", "check", name)["digest"] for name in (q, "q.json"))
@@ -229,6 +230,7 @@ def test_the_form_is_for_printing(run, q, tmp_path):
     assert "Draw a whole number from 1 to 5" in (tmp_path / "form.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

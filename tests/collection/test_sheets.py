@@ -104,6 +104,7 @@ def test_a_draw_by_hand_is_taken_as_it_was_clicked(survey, answers, tmp_path):
     assert Tally.of(hand, [sheet]).people == 1
 
 
+@pytest.mark.slow
 def test_a_device_imports_no_collector_and_little_else():
     import subprocess
     import sys

@@ -38,6 +38,7 @@ def test_norm_sub_against_a_general_optimiser():
     np.testing.assert_allclose(norm_sub(x, 4.0), best, atol=1e-5)
 
 
+@pytest.mark.slow
 @given(numbers, st.floats(0.1, 100))
 def test_norm_cut_keeps_the_largest_that_fit(x, total):
     result = norm_cut(x, total)

@@ -59,6 +59,7 @@ def test_central_statistics_make_the_central_model(options):
     assert same_model(nb)
 
 
+@pytest.mark.slow
 def test_a_privately_chosen_scoring_travels():
     """Twin: with the choice removed from the statistics, the model is another one."""
     chosen = []

@@ -287,6 +287,7 @@ def test_a_sealed_model_shows_nothing_but_its_length():
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
     """Labels: fresh ciphertexts. Tables, to the label provider: uniform. Sums: uniform."""
     n, modulus = small_key.public.n, int(small_key.public.modulus)

@@ -132,6 +132,7 @@ def guesses_right(to_point, trials):
     return right
 
 
+@pytest.mark.slow
 def test_the_legendre_symbol_tells_ids_apart_on_the_twin_and_not_on_ours():
     trials = 1000
     chance = stats.binom(trials, 0.5)

@@ -150,6 +150,7 @@ def test_a_collector_is_rebuilt_from_the_messages_it_had(small_key):
     assert np.array_equal(vector_of(manifest, found), sum(exact))
 
 
+@pytest.mark.slow
 @KEYS
 @MODES
 @pytest.mark.parametrize("tolerated", [1, 2])

@@ -98,6 +98,7 @@ def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
     assert list(running.folder.files(".message")) == []
 
 
+@pytest.mark.slow
 def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_again(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
     running = Round(PARTIES["collector"], manifest, tmp_path / "collector")

@@ -179,6 +179,7 @@ def test_everyone_asked_without_noise_is_exact():
     assert found.tables["f"].variances[1].min() > 1
 
 
+@pytest.mark.slow
 def test_a_biased_twin_is_found():
     """The same check rejects estimates that forget that some people were not asked."""
     c, columns = population()

@@ -119,6 +119,7 @@ def run(*words):
     return done
 
 
+@pytest.mark.slow
 def test_the_command_line_goes_from_a_public_sample_to_a_model_of_two_waves(tmp_path):
     (tmp_path / "schema.json").write_text(SCHEMA.to_json())
     people(200, seed=9).to_csv(tmp_path / "public.csv", index=False)

@@ -188,6 +188,7 @@ def change(text, edit):
     return json.dumps(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "says"),
     [

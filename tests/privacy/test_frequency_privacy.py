@@ -167,7 +167,9 @@ class SmallHash(OLH):
 
 FINITE = [DE, SUE, OUE, THE, SS, HR, SmallHash]
 CASES = [
-    (kind, size, epsilon)
+    pytest.param(
+        kind, size, epsilon, marks=[pytest.mark.slow] if kind is SmallHash and epsilon == 5 else []
+    )
     for kind in FINITE
     for size in SIZES.get(kind, FEW)
     for epsilon in EPSILONS

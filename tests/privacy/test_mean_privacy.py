@@ -112,6 +112,7 @@ def test_default_resolutions_spend_the_whole_epsilon(epsilon: float) -> None:
             assert epsilon - 1e-6 < oracle.epsilon_exact() <= epsilon * (1 + 1e-15), oracle
 
 
+@pytest.mark.slow
 @given(st.floats(1e-9, 1e6), st.sampled_from([1, 2, 64, 1024, 1 << 20]))
 def test_rounding_never_exceeds_any_epsilon(epsilon: float, resolution: int) -> None:
     duchi = Duchi(epsilon, resolution=resolution)

@@ -50,6 +50,7 @@ def simulated(population, law, score, rng):
     return np.std(drawn @ score / PEOPLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 @pytest.mark.parametrize("text", ["a = r", "a = r and c = y", "b = x or c = y"])
 def test_no_population_is_less_precise_and_the_worst_is_as_stated(survey, text, sheet_law):

@@ -100,6 +100,7 @@ def test_twin_without_folding_and_with_a_silent_cut(monkeypatch: pytest.MonkeyPa
     assert moved(count(frame, FLAGS), whole) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
 def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     schema = Schema(
