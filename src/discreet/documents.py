@@ -14,10 +14,12 @@ import json
 import math
 import os
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -25,6 +27,7 @@ from discreet.errors import FormatError
 
 __all__ = [
     "Body",
+    "Document",
     "canonical",
     "canonical_document",
     "digest_of",
@@ -106,6 +109,30 @@ def dump(
     if sealed:
         whole["digest"] = digest_of(canonical_document(kind, version, body))
     return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
+
+
+class Document(ABC):
+    """Base of values that are published as sealed documents, named by their digest."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int]
+
+    @abstractmethod
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything the document says; every report to it names it."""
+        return digest_of(self.canonical())
+
+    def canonical(self) -> bytes:
+        """The bytes whose SHA-256 is the digest."""
+        return canonical_document(self.kind, self.version, self.to_body())
+
+    def to_json(self) -> str:
+        """Write as versioned JSON."""
+        return dump(self.kind, self.version, self.to_body())
 
 
 def parse(text: str | bytes, kind: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.documents import Body, canonical_document, digest_of, dump, load, read_text
+from discreet.documents import Body, Document, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local import device as devices
@@ -40,7 +40,7 @@ MOST_REPORTS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Document):
     """Questions for a population, each person answering as many as ``reports`` says.
 
     A :class:`~discreet.collection.protocol.Collection`.
@@ -70,6 +70,7 @@ class Plan:
     projection: Projection | None = None
 
     kind: ClassVar[str] = "plan"
+    version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "report"
     device: ClassVar[Literal["software"]] = "software"
 
@@ -268,19 +269,6 @@ class Plan:
             "questions": [question.to_body() for question in self.questions],
             "projection": None if self.projection is None else self.projection.to_body(),
         }
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the whole plan; every report names it."""
-        return digest_of(self.canonical())
-
-    def canonical(self) -> bytes:
-        """The bytes whose SHA-256 is the digest."""
-        return canonical_document("plan", VERSION, self.to_body())
-
-    def to_json(self) -> str:
-        """Write the plan as versioned JSON."""
-        return dump("plan", VERSION, self.to_body())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:

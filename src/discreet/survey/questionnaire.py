@@ -23,7 +23,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import Device
-from discreet.documents import canonical_document, digest_of, dump
+from discreet.documents import Document
 from discreet.encoding import Bins, Cells
 from discreet.errors import SchemaError
 from discreet.mechanisms.laws import Law, joint_law
@@ -65,7 +65,7 @@ class Wording:
 
 
 @dataclass(frozen=True, eq=False)
-class Questionnaire:
+class Questionnaire(Document):
     """Private questions in groups, each group randomized by itself.
 
     A :class:`~discreet.collection.protocol.Collection` with a single question, whose answer is the
@@ -104,6 +104,7 @@ class Questionnaire:
     notes: Sequence[str] = ()
 
     kind: ClassVar[str] = "questionnaire"
+    version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "sheet"
     reports: ClassVar[int] = 1
     assignment: ClassVar[Literal["draw"]] = "draw"
@@ -339,19 +340,6 @@ class Questionnaire:
         from discreet.survey.files import body_of
 
         return body_of(self)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of everything the questionnaire says; every sheet names it."""
-        return digest_of(self.canonical())
-
-    def canonical(self) -> bytes:
-        """The bytes whose SHA-256 is the digest."""
-        return canonical_document("questionnaire", VERSION, self.to_body())
-
-    def to_json(self) -> str:
-        """Write as versioned JSON with the channels that a device needs."""
-        return dump("questionnaire", VERSION, self.to_body())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:
