@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rounds import NAMES, PARTIES, counted, horizontal_manifest, vector_of, vertical_manifest
+from rounds import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of, vertical_manifest
 from test_collector import Served, frame, run_all, signed_round, soon, unsigned
 
 from discreet.errors import FormatError, SchemaError
-from discreet.federated import horizontal
+from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
@@ -180,3 +180,101 @@ def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path):
     assert "serves it still" in running.waiting()
     done = horizontal.Receiver(PARTIES["receiver"], manifest)
     assert done.receive(running.messages("receiver")[0]).statistics is not None
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+class Desk:
+    """A connection that delivers what it was given, and dies when everything was sent."""
+
+    def __init__(self, name, manifest, letters=()):
+        self.own, self.manifest = PARTIES[name], manifest
+        self.letters = {(m.kind, m.sender): m.to_json() for m in letters}
+        self.sent = []
+
+    def agreed(self, known=()):
+        return self.manifest
+
+    def take(self, kind, sender=""):
+        return self.letters[kind, sender]
+
+    def send(self, message):
+        self.sent.append(message.to_json())
+
+    def finish(self):
+        raise KilledError
+
+
+def started_twice(desk, act):
+    """What was sent by the first start and by the second, and how often was paid."""
+    paid, said = [], []
+    for _ in range(2):
+        desk.sent = []
+        with pytest.raises(KilledError):
+            act(desk, paid.append)
+        said.append(desk.sent)
+    return *said, len(paid)
+
+
+def test_a_restarted_provider_sends_the_same_bytes_and_pays_once(tmp_path):
+    """Fresh noise under the same pads would give a part of it away."""
+    desk = Desk("hospital-a", horizontal_manifest())
+    first, second, paid = started_twice(
+        desk, lambda c, charge: provide(c, frame(1), tmp_path, charge=charge)
+    )
+    assert first == second
+    assert len(first) == paid == 1
+
+
+@pytest.mark.parametrize("way", ["masks", "paillier"])
+def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
+    way, tmp_path, small_key
+):
+    key = small_key if way == "paillier" else None
+    manifest, whole = vertical_manifest(key), frame(3, 40)
+    columns, codes = table(40, 3)
+    collector = vertical.Collector(PARTIES["collector"], manifest)
+    said = vertical.LabelProvider(PARTIES["labels"], manifest, key).labels(codes)
+    letters = [collector.correction()] if key is None else []
+    for name, message in zip(NAMES[:2], said, strict=True):
+        desk = Desk(name, manifest, [message])
+        first, second, paid = started_twice(
+            desk, lambda c, charge, n=name: provide(c, whole, tmp_path / n, charge=charge)
+        )
+        assert first == second
+        assert len(first) == paid == 1
+        provider = vertical.Provider(PARTIES[name], manifest)
+        provider.receive(message)
+        letters.append(provider.tables(columns))
+    first, second, paid = started_twice(
+        Desk("labels", manifest, letters),
+        lambda c, charge: label(c, whole, tmp_path / "labels", key, charge=charge),
+    )
+    assert first == second
+    assert len(first) == 3  # the labels for each provider, and the shares
+    assert paid == 1
+
+
+def test_what_is_exponentiated_at_decryption_is_not_known_to_the_sender(small_key, monkeypatch):
+    """The same ciphertext twice: other numbers are exponentiated each time."""
+    from discreet.federated.crypto import paillier
+
+    seen, real = [], paillier.gmpy2.powmod
+    ciphertext = paillier.Encryptor(small_key.public, 1).encrypt(7)
+    assert small_key.decrypt(ciphertext) == 7  # makes what is computed once
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(real_module, name)
+
+        @staticmethod
+        def powmod(base, *rest):
+            seen.append(int(base))
+            return real(base, *rest)
+
+    real_module = paillier.gmpy2
+    monkeypatch.setattr(paillier, "gmpy2", Watched())
+    assert small_key.decrypt(ciphertext) == small_key.decrypt(ciphertext) == 7
+    assert len(seen) == len(set(seen)) == 4
