@@ -301,6 +301,9 @@ def test_vertical_refusals_with_masks():
         wrong = tables.payload[:-32] + bytes(32)
         with pytest.raises(ProtocolError, match="another order"):
             label.receive(forged(manifest, wrong, provider.own.name, "tables", "labels"))
+        echoed = tables.payload[:-32] + said[providers.index(provider)].payload[-32:]
+        with pytest.raises(ProtocolError, match="another order"):  # the label provider's own proof
+            label.receive(forged(manifest, echoed, provider.own.name, "tables", "labels"))
         refused(label, tables, provider.own.name, "tables", "labels")
     with pytest.raises(ProtocolError, match="waiting for 1 of 3: collector"):
         label.shares()

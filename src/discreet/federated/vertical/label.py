@@ -79,7 +79,9 @@ class LabelProvider(VerticalParty):
             self._codes = np.array(codes)
             hidden = self.way.hide(self.own, self._codes, self.key)
             self._labels = [
-                self._send("labels", card.name, payload + self._order(card, self._ids))
+                self._send(
+                    "labels", card.name, payload + self._order(card, self._ids, self.own.name)
+                )
                 for card, payload in zip(self.manifest.providers, hidden, strict=True)
             ]
         return self._labels
@@ -101,7 +103,7 @@ class LabelProvider(VerticalParty):
                 raise ProtocolError(
                     "out-of-order", "no labels were sent yet, so no tables can come"
                 )
-            if message.payload[-TAG:] != self._order(sender, self._ids):
+            if message.payload[-TAG:] != self._order(sender, self._ids, sender.name):
                 raise ProtocolError("wrong-rows", f"{sender.name} has other rows, or another order")
             tables = self.way.read_tables(self.own, sender, message.payload[:-TAG])
             self._tables[sender.name] = tables

@@ -59,13 +59,13 @@ class VerticalParty:
             for card, sums in self._pieces(content)
         )
 
-    def _order(self, other: Card, ids: Iterable[Any] | None) -> bytes:
-        """A proof for one other party that one's rows are these, in this order."""
+    def _order(self, other: Card, ids: Iterable[Any] | None, by: str) -> bytes:
+        """A proof by one of two parties that its rows are these; the other cannot echo it."""
         texts = [text_of(one).encode() for one in ids] if ids is not None else []
         if ids is not None and len(texts) != self.rows:
             raise ProtocolError("wrong-rows", f"{len(texts)} ids, but {self.rows} rows were agreed")
         whole = hashlib.sha256(b"".join(len(t).to_bytes(4, "big") + t for t in texts)).digest()
-        return tag(self.way.pair(self.own, other, "order"), whole)
+        return tag(self.way.pair(self.own, other, "order"), by.encode() + b"\0" + whole)
 
     def _opened(self, content: bytes) -> Release:
         """For the opener: take the pads away."""

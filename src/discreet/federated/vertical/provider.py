@@ -56,10 +56,10 @@ class Provider(VerticalParty):
     def check(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> bytes:
         """Refuse rows that are not those of the labels; gives the proof of their order."""
         self.inbox.require_all()
-        order = self._order(self.label, ids)
-        if self.inbox.payload(self.label.name, "labels")[-TAG:] != order:
+        theirs = self._order(self.label, ids, self.label.name)
+        if self.inbox.payload(self.label.name, "labels")[-TAG:] != theirs:
             raise ProtocolError("wrong-rows", f"{self.label.name} has other rows, or another order")
-        return order
+        return self._order(self.label, ids, self.own.name)
 
     def tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
         """The class counts of one's own columns, still hidden and under a pad.
