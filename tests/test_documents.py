@@ -6,12 +6,13 @@ import hashlib
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from discreet import documents
-from discreet.documents import canonical_document, dump, replacing, write_atomic
+from discreet.documents import canonical_document, dump, locked, replacing, write_atomic
 from discreet.errors import FormatError
 
 
@@ -131,10 +132,30 @@ def test_where_nothing_can_be_written_a_sentence_says_why(
 
 
 def test_everyone_writes_through_the_one_writer() -> None:
-    """Renames, links and syncs happen in documents.py alone."""
+    """Renames, links, syncs and locks happen in documents.py alone."""
     package = Path(documents.__file__).parent
     for file in package.rglob("*.py"):
         if file.name != "documents.py":
             text = file.read_text()
-            for word in ("os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
+            for word in ("fcntl", "os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
                 assert word not in text, f"{file.relative_to(package)} uses {word}"
+
+
+def test_what_is_held_is_refused_or_waited_for_and_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locked(path), pytest.raises(FormatError, match="lock: taken"), locked(path, "taken"):
+        pass
+    assert path.stat().st_mode & 0o777 == 0o600
+    with locked(path, "taken"), locked(tmp_path, "taken"):
+        pass
+    with pytest.raises(BlockingIOError), locked(path, "taken"):
+        raise BlockingIOError  # of what is done inside, not of the lock
+
+
+def test_without_file_locks_nothing_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(FormatError, match="no file locks"), locked(tmp_path / "lock"):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -33,6 +33,7 @@ __all__ = [
     "digest_of",
     "dump",
     "load",
+    "locked",
     "private_folder",
     "read_text",
     "replacing",
@@ -306,6 +307,39 @@ def _replacing(path: Path, private: bool, exclusive: bool) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | Path, busy: str = "") -> Iterator[None]:
+    """Hold a file or folder alone; given back at the end, also when the process is killed.
+
+    Parameters
+    ----------
+    path : path
+        A folder that exists, or a file, which is made where it is missing.
+    busy : str, optional
+        What to say where another process holds it; without it, its end is waited for.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise FormatError(
+            f"{path}: this system has no file locks (fcntl); without them two processes could "
+            "spend the same privacy twice, so nothing is done"
+        ) from None
+    flags = os.O_RDONLY if Path(path).is_dir() else os.O_RDWR | os.O_CREAT
+    try:
+        file = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError:
+            raise FormatError(f"{path}: {busy}") from None
+        yield
+    finally:
+        os.close(file)
 
 
 def private_folder(path: str | Path) -> Path:

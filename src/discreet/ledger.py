@@ -16,16 +16,14 @@ database address only the server and the database are.
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, private_folder, read_text, write_atomic
+from discreet.documents import Body, dump, load, locked, private_folder, read_text, write_atomic
 from discreet.errors import FormatError, PrivacyError
 from discreet.privacy import Guarantee, rounded_up
 
@@ -223,21 +221,8 @@ class Ledger:
             self._write(after)
             return after
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            import fcntl
-        except ImportError:  # pragma: no cover - Windows
-            raise PrivacyError("a ledger needs a system with file locks (fcntl)") from None
-        try:
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise FormatError(f"{self.path}.lock: cannot be opened: {error.strerror}") from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed, also by a kill
-            yield
-        finally:
-            os.close(lock)
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(f"{self.path}.lock")
 
     def _write(self, spending: Spending) -> None:
         body = {

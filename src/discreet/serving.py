@@ -12,6 +12,7 @@ wrong with it in the application's own words.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
@@ -98,7 +99,7 @@ async def body_of(
             raise refuse("oversized", f"a body may have {limit} bytes here")
 
 
-class _Patient(asyncio.Protocol):
+class _Patient(asyncio.Protocol, ABC):
     """Closes a connection whose request does not arrive in time; mixed into uvicorn's protocols."""
 
     patience: ClassVar[Patience]
@@ -112,9 +113,9 @@ class _Patient(asyncio.Protocol):
         self._received = 0
         self._timer: asyncio.TimerHandle | None = None
 
+    @abstractmethod
     def stage(self) -> Stage:
         """What is being waited for; "whole" while a request is answered."""
-        raise NotImplementedError
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for the first request."""

@@ -159,7 +159,10 @@ def test_requests_of_strangers_and_old_ones_are_refused(tmp_path, monkeypatch):
 
     now = str(int(time.time()))
     assert running.authenticated(line(now), "GET", "/status") == "hospital-a"
-    for wrong in ("", "x", "hospital-a now 00", line(now, PARTIES["hospital-b"]), line("0")):
+    huge = "9" * 4000
+    wrongs = ["", "x", "hospital-a now 00", line(now, PARTIES["hospital-b"]), line("0")]
+    wrongs += [f"hospital-a {huge} 00", line(huge), line("-1"), line("\u0661"), f"{now} " * 9]
+    for wrong in wrongs:
         with pytest.raises(ProtocolError, match="wrong-signature"):
             running.authenticated(wrong, "GET", "/status")
     with pytest.raises(ProtocolError, match="wrong-signature"):

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, private_folder, write_atomic
+from discreet.documents import Body, dump, load, locked, private_folder, write_atomic
 from discreet.errors import FormatError, PrivacyError
 from discreet.privacy import rounded_up
 
@@ -219,20 +219,8 @@ class FolderStore(Store):
     def _write(self, name: str, text: str, exclusive: bool = True) -> bool:
         return write_atomic(self.folder / name, text, private=True, exclusive=exclusive)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """An advisory lock on the folder, where the system has one."""
-        try:
-            import fcntl
-        except ImportError:  # Windows: one process a person is all that is supported there
-            yield
-            return
-        opened = os.open(private_folder(self.folder), os.O_RDONLY)
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(opened)
+    def _locked(self) -> AbstractContextManager[object]:
+        return locked(private_folder(self.folder))
 
 
 @contextmanager

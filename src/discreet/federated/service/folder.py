@@ -8,13 +8,11 @@ does not overwrite what an SSD or a backup may still hold).
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from discreet.documents import private_folder, write_atomic
-from discreet.errors import FormatError
+from discreet.documents import locked, private_folder, write_atomic
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.messages import Message
@@ -39,24 +37,12 @@ class Folder:
         self.manifest = manifest
         self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the folder alone: two processes would send two noises under the same pads."""
-        try:
-            import fcntl
-        except ImportError:  # pragma: no cover - Windows
-            raise FormatError("a round needs a system with file locks (fcntl)") from None
-        file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise FormatError(
-                f"{self.path}: another process of this party is in the same round; wait for it, "
-                "or stop it first"
-            ) from None
-        finally:
-            os.close(file)
+        return locked(
+            self.path / "lock",
+            "another process of this party is in the same round; wait for it, or stop it first",
+        )
 
     def join(self, own: Identity) -> None:
         """Make the party's key for this round, or take up the one it was begun with."""
