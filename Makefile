@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format bench docs clean python-is-new-enough
+.PHONY: help demo test quick lint format soak bench docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -29,6 +29,9 @@ lint: $(VENV)/.test  ## ruff and mypy
 format: $(VENV)/.test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+soak: $(VENV)/.test  ## A million new cases of the JavaScript client beside Python: two hours
+	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
 
 bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
@@ -56,7 +59,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
 	@$(PIP) -e ".[test,lint,export,postgres,federated]" && touch $@ $(VENV)/.demo
 
-$(VENV)/.bench: $(VENV)/.test
+$(VENV)/.soak: $(VENV)/.test  ## A million new cases of the JavaScript client beside Python: two hours
+	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
+
+bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python

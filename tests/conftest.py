@@ -1,8 +1,9 @@
 """What the tests need from outside, and what happens where it is missing.
 
-A test marked ``data`` or ``spark`` is skipped with a reason where the benchmark tables or Spark
-are missing; ``REQUIRE_DATA=1`` (``REQUIRE_SPARK=1``) turns such a skip into a failure, so that
-continuous integration can never skip silently. ``make quick`` leaves out tests marked ``slow``.
+A test marked ``data``, ``spark`` or ``browser`` is skipped with a reason where the benchmark
+tables, Spark, or node and Chromium are missing; ``REQUIRE_DATA=1`` (``REQUIRE_SPARK=1``,
+``REQUIRE_BROWSER=1``) turns such a skip into a failure, so that continuous integration can never
+skip silently. ``make quick`` leaves out tests marked ``slow``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import programs
 from discreet import Categorical, Numeric, Schema
 from discreet.survey import Group, PersonalLaw, Questionnaire
 
@@ -51,7 +53,7 @@ if importlib.util.find_spec("hypothesis"):
     settings.register_profile("house", deadline=None)
     settings.load_profile("house")
 
-NEEDS = {"data": _data_missing, "spark": _spark_missing}
+NEEDS = {"data": _data_missing, "spark": _spark_missing, "browser": programs.missing}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

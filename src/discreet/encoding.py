@@ -320,8 +320,10 @@ def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
 def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
     if is_missing(value, tokens):
         return math.nan
+    # one spelling of a number for every client: float() also reads 1_000 and digits of any script
+    foreign = isinstance(value, str) and ("_" in value or not value.isascii())
     try:
-        if not isinstance(value, NOT_NUMBERS):
+        if not foreign and not isinstance(value, NOT_NUMBERS):
             return float(value)
     except OverflowError:
         raise SchemaError(

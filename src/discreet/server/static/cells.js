@@ -1,0 +1,165 @@
+// @ts-check
+/**
+ * Answers become public cells or numbers: the twin of `discreet/encoding.py`.
+ *
+ * @module cells
+ */
+
+import { placesOf } from "./random.js";
+
+/** @import { Answer, Choice, Feature, Reason, Rules } from "./types" */
+
+/** Something that was refused, with a reason that a page can put into its own words. */
+export class DrawError extends Error {
+  /**
+   * @param {Reason} reason
+   * @param {string} message In English.
+   * @param {string | null} [field] The question it is about.
+   */
+  constructor(reason, message, field = null) {
+    super(field === null ? message : `${field}: ${message}`);
+    this.name = "DrawError";
+    this.reason = reason;
+    this.field = field;
+  }
+}
+
+/** The public cells of one question, and how an answer becomes one of them. */
+export class Cells {
+  /**
+   * @param {Feature} feature
+   * @param {Rules} rules
+   * @param {number[]} [inner] Cut points of a number.
+   */
+  constructor(feature, rules, inner = []) {
+    const { name, values, optional } = feature, proper = values ? values.length : inner.length + 1;
+    this.feature = feature;
+    this.name = name;
+    this.rules = rules;
+    this.inner = inner;
+    this.other = values && rules.unseen === "other" ? proper : null;
+    this.size = proper + Number(this.other !== null) + Number(optional);
+    this.missing = optional ? this.size - 1 : null;
+    this.places = new Map(values?.map((value, k) => [textOf(value), k]));
+  }
+
+  /** @returns {Choice[]} */
+  get choices() {
+    const { values, lower, upper, integer } = this.feature;
+    const last = Number(integer ?? false), edges = [lower, ...this.inner, Number(upper) + last];
+    return Array.from({ length: this.size }, (_, cell) => {
+      const one = { answer: { cell }, value: null, between: null };
+      if (cell === this.missing) return { ...one, kind: "missing", label: "(missing)" };
+      if (cell === this.other) return { ...one, kind: "other", label: "(other)" };
+      if (values) return { ...one, kind: "value", label: textOf(values[cell]), value: values[cell] };
+      const low = Number(edges[cell]), high = Number(edges[cell + 1]) - last;
+      const label = low === high ? short(low) : `${short(low)} to ${short(high)}`;
+      return { ...one, kind: "bin", label, between: [low, high] };
+    });
+  }
+
+  /**
+   * The cell of an answer.
+   * @param {Answer} answer
+   * @param {boolean} [labelled] Whether the label of a bin is an answer, too.
+   * @returns {number}
+   */
+  index(answer, labelled = false) {
+    const { name, feature, rules } = this;
+    if (typeof answer === "object" && answer !== null) {
+      const cell = Number(answer.cell);
+      if (Number.isInteger(cell) && cell >= 0 && cell < this.size) return cell;
+      throw new DrawError("cell", `there are ${this.size} choices, and this is none of them`, name);
+    }
+    if (feature.values) {
+      const found = this.#lookup(answer);
+      if (found !== undefined) return found;
+    } else if (labelled && typeof answer === "string") {
+      const found = placesOf(this.choices.map((choice) => choice.label === answer));
+      if (found.length === 1) return found[0];
+      if (found.length) throw new DrawError("ambiguous", "this names several answers; write the number itself", name);
+    }
+    const number = feature.values ? NaN : numberOf(feature, rules, answer);
+    if (!Number.isNaN(number)) return this.inner.filter((edge) => edge <= number).length;
+    if (this.missing !== null && (!feature.values || isMissing(answer, rules))) return this.missing;
+    if (isMissing(answer, rules)) throw absent(name);
+    if (this.other === null) throw new DrawError("unknown", "this is not one of the public values", name);
+    return this.other;
+  }
+
+  /** @param {string | number | bigint | boolean | null | undefined} answer */
+  #lookup(answer) {
+    if (answer === null || answer === undefined || Number.isNaN(answer)) return undefined;
+    const found = this.places.get(textOf(answer));
+    if (typeof answer === "boolean") {
+      return found ?? this.places.get(answer ? "True" : "False") ?? this.places.get(answer ? "1" : "0");
+    }
+    return found ?? (/^(true|false)$/i.test(String(answer)) ? this.places.get(String(answer).toLowerCase()) : undefined);
+  }
+}
+
+/** @param {string} name */
+export const absent = (name) => new DrawError("missing", "there is no answer", name);
+
+/** @type {(answer: unknown, rules: Rules) => boolean} */
+function isMissing(answer, rules) {
+  if (typeof answer === "string") return answer === "" || rules.missing_tokens.includes(answer);
+  return answer === null || answer === undefined || Number.isNaN(answer);
+}
+
+const NUMBER = /^[\t-\r ]*([-+]?)(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)|(inf(?:inity)?)|nan)[\t-\r ]*$/i;
+
+/**
+ * A number inside its public bounds; NaN where it is missing.
+ * @type {(feature: Feature, rules: Rules, answer: Answer) => number}
+ */
+export function numberOf(feature, rules, answer) {
+  const { name, lower, upper, optional, integer } = feature;
+  const low = lower ?? -Infinity, high = upper ?? Infinity;
+  let number = NaN;
+  if (typeof answer === "string" && !isMissing(answer, rules)) {
+    const [, sign, digits, endless] = NUMBER.exec(answer) ?? [null];
+    if (sign === undefined) throw new DrawError("number", "this is not a number", name);
+    number = Number(`${sign}${endless ? "Infinity" : digits ?? "NaN"}`);
+  } else if (["number", "bigint", "boolean"].includes(typeof answer)) {
+    number = Number(answer);
+  } else if (typeof answer === "object" && answer !== null) {
+    throw new DrawError("number", "this is not a number", name);
+  }
+  if (Number.isNaN(number)) {
+    if (!optional) throw absent(name);
+    return NaN;
+  }
+  if ((number < low || number > high) && rules.outliers === "error") {
+    throw new DrawError("outside", `this lies outside ${short(low)} to ${short(high)}`, name);
+  }
+  if (integer && number !== Math.floor(number)) throw new DrawError("whole", "this is not a whole number", name);
+  return Math.min(Math.max(number, low), high);
+}
+
+/**
+ * The one spelling of a value, as Python's: 1 and "1" are the same, true is "true".
+ * @param {string | number | bigint | boolean} value
+ */
+function textOf(value) {
+  if (typeof value !== "number") return String(value);
+  if (Math.abs(value) === Infinity) return value > 0 ? "inf" : "-inf";
+  if (Number.isInteger(value)) return String(BigInt(value));
+  const [digits, exponent] = value.toExponential().split("e");
+  if (Number(exponent) >= -4) return String(value); // and none that is not whole reaches 1e16
+  return `${digits}e-${exponent.slice(1).padStart(2, "0")}`;
+}
+
+/**
+ * A number in at most six digits, as Python's format "g" writes it: ties go to the even digit.
+ * @param {number} number
+ */
+function short(number) {
+  if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
+  if (number === 0) return Object.is(number, -0) ? "-0" : "0";
+  const exact = number.toExponential(40), kept = exact.slice(0, exact.indexOf(".") + 6);
+  const tie = /^50*e/.test(exact.slice(kept.length)) && Number(kept.slice(-1)) % 2 === 0;
+  const [digits, power] = (tie ? kept + exact.slice(exact.indexOf("e")) : number.toExponential(5)).split("e");
+  if (Number(power) >= -4 && Number(power) < 6) return String(Number(`${digits}e${power}`));
+  return `${digits.replace(/\.?0+$/, "")}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+}

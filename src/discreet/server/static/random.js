@@ -1,0 +1,263 @@
+// @ts-check
+/**
+ * Where every random bit comes from, and how bytes become exact draws: the twin of
+ * `discreet/randomness`. A draw is a function of the bytes, in the order that docs/formats.md names.
+ *
+ * @module random
+ */
+
+const ONE = 1n << 64n; // probabilities are integers over 2^64
+const COINS = 1 << 18; // coins read at a time
+const NOISES = 1 << 15; // geometric draws read at a time
+const PIECE = 65536; // most that getRandomValues gives at once
+
+/** Uniform bytes, and the exact draws that are made of them. A subclass gives the bytes. */
+export class Source {
+  /** Whether the bytes can be foreseen; reports then say so and promise nothing. */
+  simulated = true;
+
+  /**
+   * @param {number} count
+   * @returns {Uint8Array}
+   */
+  bytes(count) {
+    throw new TypeError(`this source gives no bytes, not even ${count}`);
+  }
+
+  /** @param {number} count */
+  #view(count) {
+    const bytes = this.bytes(count);
+    return new DataView(bytes.buffer, bytes.byteOffset, count);
+  }
+
+  /** @param {number} count */
+  words(count) {
+    const view = this.#view(8 * count);
+    return Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
+  }
+
+  /** @param {number} count */
+  halves(count) {
+    const view = this.#view(4 * count);
+    return Array.from({ length: count }, (_, i) => view.getUint32(4 * i, true));
+  }
+
+  /**
+   * Integers uniform on 0 .. below - 1 (Lemire 2019), for `below` up to 2^53.
+   * @type {(below: number, count: number) => number[]}
+   */
+  integers(below, count) {
+    const wide = BigInt(below);
+    /** @type {bigint[]} */
+    let drawn;
+    /** @type {boolean[]} */
+    let refused;
+    if (below <= 2 ** 32) {
+      const products = this.halves(count).map((half) => BigInt(half) * wide);
+      const edge = 2n ** 32n % wide;
+      drawn = products.map((product) => product >> 32n);
+      refused = products.map((product) => (product & 0xffffffffn) < edge);
+    } else {
+      const shift = 64n - BigInt(bitLength(wide - 1n));
+      drawn = this.words(count).map((word) => word >> shift);
+      refused = drawn.map((value) => value >= wide);
+    }
+    const values = drawn.map(Number);
+    const again = placesOf(refused);
+    if (again.length) {
+      const more = this.integers(below, again.length);
+      again.forEach((place, k) => (values[place] = more[k]));
+    }
+    return values;
+  }
+
+  /**
+   * Flags that are true with probability threshold / 2^64.
+   * @type {(threshold: bigint, count: number) => boolean[]}
+   */
+  coins(threshold, count) {
+    if (threshold === 0n || threshold === ONE) return new Array(count).fill(threshold === ONE);
+    const first = Number(threshold >> 56n), rest = threshold & ((1n << 56n) - 1n);
+    /** @type {boolean[]} */
+    const flags = [];
+    for (let start = 0; start < count; start += COINS) {
+      const drawn = this.bytes(Math.min(COINS, count - start));
+      const ties = [];
+      for (const byte of drawn) {
+        if (byte === first && rest) ties.push(flags.length);
+        flags.push(byte < first);
+      }
+      const words = this.words(ties.length);
+      ties.forEach((place, k) => (flags[place] = words[k] >> 8n < rest));
+    }
+    return flags;
+  }
+
+  /** @param {bigint} threshold */
+  coin(threshold) {
+    return this.coins(threshold, 1)[0];
+  }
+
+  /**
+   * `take` different values of 0 .. pool - 1, in the order in which they were drawn.
+   * @param {number} pool
+   * @param {number} take
+   */
+  subset(pool, take) {
+    /** @type {number[]} */
+    const chosen = [];
+    if (take * take < pool) { // Floyd
+      for (let last = pool - take; last < pool; last++) {
+        const [value] = this.integers(last + 1, 1);
+        chosen.push(chosen.includes(value) ? last : value);
+      }
+      return chosen;
+    }
+    const order = Array.from({ length: pool }, (_, i) => i); // Fisher-Yates
+    for (let i = 0; i < take; i++) {
+      const other = i + this.integers(pool - i, 1)[0];
+      [order[i], order[other]] = [order[other], order[i]];
+    }
+    return order.slice(0, take);
+  }
+
+  /**
+   * Integers X >= 0 with P(X >= k) = exp(-k / s), s = top / 2^shift: floor(-s ln U).
+   * @type {(top: bigint, shift: bigint, count: number) => bigint[]}
+   */
+  geometric(top, shift, count) {
+    /** @type {bigint[]} */
+    const values = [];
+    for (let start = 0; start < count; start += NOISES) {
+      for (let word of this.words(Math.min(NOISES, count - start))) {
+        for (let bits = 64; ; bits += 64) {
+          const [low, high, fraction] = minusLog(word, bits);
+          if (high !== null && low * top >> fraction + shift === high * top >> fraction + shift) {
+            values.push(low * top >> fraction + shift);
+            break;
+          }
+          word = word << 64n | this.words(1)[0];
+        }
+      }
+    }
+    return values;
+  }
+
+  /**
+   * Integers x with probability proportional to exp(-|x| / s), s = top / 2^shift.
+   * @type {(top: bigint, shift: bigint, count: number) => bigint[]}
+   */
+  laplace(top, shift, count) {
+    const plus = this.geometric(top, shift, count), minus = this.geometric(top, shift, count);
+    return plus.map((one, i) => one - minus[i]);
+  }
+}
+
+/** The browser's cryptographic source: for everything that is sent. */
+export class SystemSource extends Source {
+  simulated = false;
+
+  /**
+   * @override
+   * @param {number} count
+   */
+  bytes(count) {
+    const drawn = new Uint8Array(count);
+    for (let start = 0; start < count; start += PIECE) {
+      crypto.getRandomValues(drawn.subarray(start, Math.min(start + PIECE, count)));
+    }
+    return drawn;
+  }
+}
+
+/** Plays given bytes in their order, and counts them: for tests. */
+export class Tape extends Source {
+  /**
+   * @param {Uint8Array} script
+   * @param {boolean} [simulated]
+   */
+  constructor(script, simulated = true) {
+    super();
+    this.script = script;
+    this.simulated = simulated;
+    this.used = 0;
+  }
+
+  /**
+   * @override
+   * @param {number} count
+   */
+  bytes(count) {
+    if (this.used + count > this.script.length) {
+      throw new RangeError("asked for more bytes than the tape has");
+    }
+    this.used += count;
+    return this.script.slice(this.used - count, this.used);
+  }
+}
+
+/** @param {bigint} number */
+function bitLength(number) {
+  const digits = number.toString(16);
+  return 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28;
+}
+
+/** @param {boolean[]} flags */
+export function placesOf(flags) {
+  return flags.flatMap((flag, place) => (flag ? [place] : []));
+}
+
+/**
+ * Bounds on -ln U for a real number U whose first bits are `word`, and their binary places; the
+ * upper one is null, for infinity, while all bits are zero.
+ *
+ * A series of n terms is off by at most 2 n units, n < 100 up to 2^9 bits. An entry of the table
+ * adds up 128 series and is taken `bits` times: the slack covers it.
+ * @type {(word: bigint, bits: number) => [bigint, bigint | null, bigint]}
+ */
+function minusLog(word, bits) {
+  const places = BigInt(2 * bits + 96), slack = BigInt(bits) << 16n;
+  const whole = BigInt(bits) * logTable(places)[64];
+  const upper = word ? whole - logOf(word, places) : whole; // word 0: its other end is ln 1
+  const low = (word ? upper - 2n * atanh(1n, 2n * word + 1n, places) : upper) - slack;
+  return [low < 0n ? 0n : low, word ? upper + slack : null, places];
+}
+
+/**
+ * ln(number), for an integer of at least 1: ln(2^k) + ln((64 + j) / 64) + what is left.
+ * @type {(number: bigint, places: bigint) => bigint}
+ */
+function logOf(number, places) {
+  const k = BigInt(bitLength(number) - 1), table = logTable(places);
+  const j = Number((number << 6n >> k) & 63n);
+  const one = number << 6n, other = BigInt(64 + j) << k; // number / 2^k against (64 + j) / 64
+  return k * table[64] + table[j] + 2n * atanh(one - other, one + other, places);
+}
+
+/**
+ * artanh(top / bottom) = z + z^3 / 3 + z^5 / 5 + …
+ * @type {(top: bigint, bottom: bigint, places: bigint) => bigint}
+ */
+function atanh(top, bottom, places) {
+  const z = (top << places) / bottom, square = z * z >> places;
+  let sum = 0n;
+  for (let power = z, n = 1n; power; power = power * square >> places, n += 2n) sum += power / n;
+  return sum;
+}
+
+/** @type {Map<bigint, bigint[]>} */
+const TABLES = new Map();
+
+/**
+ * ln((64 + j) / 64) for j = 0 .. 64.
+ * @param {bigint} places
+ */
+function logTable(places) {
+  let table = TABLES.get(places);
+  if (!table) {
+    table = [0n];
+    for (let j = 64n; j < 128n; j++) table.push(table[table.length - 1] + 2n * atanh(1n, 2n * j + 1n, places));
+    TABLES.set(places, table);
+  }
+  return table;
+}

@@ -1,0 +1,136 @@
+/** Types of draw.js and promise.js. Nothing here is loaded by a browser. */
+
+import type { Source } from "./random.js";
+
+/**
+ * An answer: a value of the document, a number or its text, null where it is missing, or
+ * `{ cell }`: one of `choices(name)`, by its number.
+ */
+export type Answer = string | number | bigint | boolean | null | undefined | { cell: number };
+export type Answers = { [name: string]: Answer };
+
+/** What was drawn. Keep all of it before the text leaves the device. */
+export interface Drawn {
+  /** What is sent, byte for byte: UTF-8, one line and its end. */
+  text: string;
+  /** Public name of the report: 32 hexadecimal digits, the hash of the key. */
+  id: string;
+  /** Stays with the person: whoever shows it may withdraw the report. 32 hexadecimal digits. */
+  key: string;
+  question: number;
+  value: number[];
+}
+
+/** One cell of a question. */
+export interface Choice {
+  /** What to put into the answers. */
+  answer: { cell: number };
+  /** As Python writes it: the value, "1 to 3", "(other)" or "(missing)". */
+  label: string;
+  kind: "value" | "bin" | "other" | "missing";
+  /** Of the document, for kind "value". */
+  value: Value | null;
+  /** First and last number of a bin; without whole numbers the last belongs to the next bin. */
+  between: [number, number] | null;
+}
+
+export interface ReportOptions {
+  /** As `drawQuestion` gave it; drawn by `report` itself if not given. */
+  question?: number;
+  /** The question that was assigned, in a plan that assigns them. */
+  group?: number;
+  /** The browser's cryptographic source if not given. */
+  source?: Source;
+  /** The person's own answers to the personal questions, where the questionnaire wants these. */
+  personal?: Answers;
+  /** The answers are what came out of the person's own draw: nothing is drawn but the key. */
+  byHand?: boolean;
+}
+
+/**
+ * Why something is refused.
+ *
+ * Of the document: `document` (damaged, contradicts itself, not the canonical bytes), `digest`,
+ * `version`, `unprotected`. Of the call: `group`, `device` (drawn by hand, or not), `personal`.
+ * Of an answer, whose name is in `field`: `unasked`, `missing`, `unknown` (not a public
+ * value), `ambiguous` (a label of several bins), `number`, `whole`, `outside` (the bounds), `cell`.
+ */
+export type Reason =
+  | "document" | "digest" | "version" | "unprotected" | "group" | "device" | "personal"
+  | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "whole" | "outside" | "cell";
+
+export type Plain = { [name: string]: any };
+export type Value = string | number | boolean;
+export interface Rules { missing_tokens: string[]; unseen: string; outliers: string }
+export interface Feature {
+  name: string;
+  optional: boolean;
+  values?: Value[];
+  lower?: number | null;
+  upper?: number | null;
+  integer?: boolean;
+}
+export interface Schema extends Rules { features: Feature[]; target: string; classes: Value[] }
+export interface Projection {
+  schema: Schema;
+  centre: number[];
+  scale: number[];
+  matrix: number[][];
+  components: { name: string }[];
+}
+export interface Question {
+  features: string[];
+  power: number;
+  weight: number;
+  mechanism: string;
+  epsilon: number;
+  parameters: Plain;
+}
+export interface PlanBody {
+  schema: Schema;
+  projection: Projection | null;
+  epsilon: number | "inf";
+  edges: { [name: string]: number[] };
+  questions: Question[];
+}
+export interface SheetBody {
+  questions: (Feature & { answers?: Value[]; cuts?: number[] })[];
+  target: string;
+  groups: { questions: string[] }[];
+  channels: Plain[];
+  device: string;
+}
+export interface Law { places: number[]; weights: number[] }
+
+/** What plans and questionnaires do differently. */
+export interface Device {
+  names: string[];
+  personal: string[];
+  questions: number;
+  epsilon: number;
+  assigned: boolean;
+  asked(question: number): string[];
+  choices(name: string): Choice[] | null;
+  check(name: string, answer: Answer): void;
+  drawQuestion(source: Source): number;
+  prepared(answers: Answers, question: number | null, options: ReportOptions): any;
+  randomized(question: number, prepared: any, source: Source): number[];
+}
+
+/** How one part of a message hides an answer; see `factsOf`. */
+export interface Fact {
+  /** Names of what is answered in this part, the target included. */
+  names: string[];
+  mechanism: string;
+  /** Loss of this part. */
+  epsilon: number;
+  /**
+   * What is sent: the answers or others ("answers"), a set that may hold the true answer ("set"),
+   * or numbers with noise ("noise").
+   */
+  sent: "answers" | "set" | "noise";
+  /** P(the true answers are sent, or are in the set); null for numbers with noise. */
+  truth: number | null;
+  /** P(a certain other answer is sent, or is in the set); null where there is no single number. */
+  other: number | null;
+}
