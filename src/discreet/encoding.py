@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -57,12 +57,20 @@ def _outside(name: str, value: Any, lower: float, upper: float) -> SchemaError:
     )
 
 
-def _unseen(name: str, value: Any, known: Sequence[Any], what: str, way_out: str) -> SchemaError:
+def _unseen(feature: Categorical, value: Any, unseen: str) -> SchemaError:
+    known = feature.values
     some = ", ".join(map(str, known[:8])) + (", …" if len(known) > 8 else "")
-    return SchemaError(f"{name}: {value!r} is not one of the public {what} ({some}); {way_out}")
+    what, way_out = "values", "add it to the schema or write unseen='other'"
+    if unseen == "class":
+        what, way_out = "classes", "add it to the classes"
+    return SchemaError(
+        f"{feature.name}: {value!r} is not one of the public {what} ({some}); {way_out}"
+    )
 
 
-def _absent(name: str) -> SchemaError:
+def _absent(name: str, unseen: str = "error") -> SchemaError:
+    if unseen == "class":
+        return SchemaError(f"{name}: a row has no class; remove such rows")
     return SchemaError(
         f"{name}: a value is missing although the feature is not optional; "
         "write optional=True in the schema"
@@ -114,8 +122,21 @@ class Cells:
         Of a numeric feature: lower bound, cut points, upper bound (of whole numbers, the one
         after it). A number belongs to the last
         bin whose left edge it reaches.
-    tokens, unseen, outliers
+    tokens, outliers
         As in the schema.
+    unseen : {"error", "other", "class"}
+        As in the schema; "class" for the target, about which errors have other words.
+
+    Attributes
+    ----------
+    values : int
+        Number of proper cells, without other and missing.
+    other, missing : int or None
+        Index of the cell, if there is one; missing is always the last.
+    size : int
+        Number of all cells.
+    spellings : mapping of str to int
+        The cell of each public value of a categorical feature, as every engine spells them.
     """
 
     feature: Feature
@@ -123,39 +144,46 @@ class Cells:
     tokens: tuple[str, ...] = ()
     unseen: str = "error"
     outliers: str = "error"
+    values: int = field(init=False, repr=False, compare=False)
+    other: int | None = field(init=False, repr=False, compare=False)
+    missing: int | None = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
+    spellings: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        public = self.feature.values if isinstance(self.feature, Categorical) else ()
+        values = len(public) if isinstance(self.feature, Categorical) else len(self.edges) - 1
+        other = values if public and self.unseen == "other" else None
+        size = values + (other is not None) + self.feature.optional
+        for name, value in (
+            ("values", values),
+            ("other", other),
+            ("missing", size - 1 if self.feature.optional else None),
+            ("size", size),
+            ("spellings", {text_of(value): index for index, value in enumerate(public)}),
+        ):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, schema: Schema, name: str, bins: Bins = 8) -> Cells:
-        """The cells of a feature of a schema, numeric ones cut as ``bins`` says."""
+        """The cells of a feature or of the target, numeric features cut as ``bins`` says."""
+        tokens = schema.missing_tokens
+        if name == schema.target:
+            return cls(Categorical(name, schema.classes, optional=False), (), tokens, "class")
         feature = schema[name]
         edges: tuple[float, ...] = ()
         if isinstance(feature, Numeric):
             cut = bins if isinstance(bins, int) else bins.get(name, 8)
-            edges = equal_width(feature, cut) if isinstance(cut, int) else _cut(feature, cut)
-        return cls(feature, edges, schema.missing_tokens, schema.unseen, schema.outliers)
-
-    @cached_property
-    def values(self) -> int:
-        """Number of proper cells, without other and missing."""
-        if isinstance(self.feature, Categorical):
-            return len(self.feature.values)
-        return len(self.edges) - 1
-
-    @property
-    def other(self) -> int | None:
-        """Index of the cell "other", if there is one."""
-        categorical = isinstance(self.feature, Categorical)
-        return self.values if categorical and self.unseen == "other" else None
-
-    @property
-    def missing(self) -> int | None:
-        """Index of the cell "missing", if there is one; it is always the last."""
-        return self.size - 1 if self.feature.optional else None
-
-    @cached_property
-    def size(self) -> int:
-        """Number of all cells."""
-        return self.values + (self.other is not None) + self.feature.optional
+            if isinstance(cut, int):
+                edges = equal_width(feature, cut)
+            else:
+                edges = (feature.lower, *map(float, cut), feature.upper + feature.integer)
+                if not all(a < b for a, b in pairwise(edges)):
+                    raise SchemaError(
+                        f"{name}: the cut points {list(edges[1:-1])} must increase strictly "
+                        f"inside [{feature.lower:g}, {feature.upper:g}]"
+                    )
+        return cls(feature, edges, tokens, schema.unseen, schema.outliers)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -169,49 +197,29 @@ class Cells:
         extra = ["(other)"] * (self.other is not None) + ["(missing)"] * self.feature.optional
         return tuple(proper + extra)
 
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        assert isinstance(self.feature, Categorical)
-        return {text_of(value): index for index, value in enumerate(self.feature.values)}
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The public values of a categorical feature, as every engine spells them."""
-        return tuple(self._index)
-
     def index(self, value: Any) -> int:
-        """The cell of one value: all that a respondent's device needs."""
-        name = self.feature.name
-        if isinstance(self.feature, Categorical):
-            found = self.lookup(value)
+        """The cell of one value, in any of its spellings: all that a respondent's device needs."""
+        if (
+            self.spellings
+            and value is not None
+            and not (isinstance(value, float) and value != value)
+        ):
+            found = self.spellings.get(text_of(value))
+            if found is None and isinstance(value, (bool, np.bool_)):
+                found = self.spellings.get(str(bool(value)), self.spellings.get(str(int(value))))
+            if found is None and isinstance(value, str) and value.lower() in ("true", "false"):
+                found = self.spellings.get(value.lower())
             if found is not None:
                 return found
         if is_missing(value, self.tokens):
             if self.missing is None:
-                raise _absent(name)
+                raise _absent(self.feature.name, self.unseen)
             return self.missing
-        if isinstance(self.feature, Categorical):
-            if self.other is None:
-                raise _unseen(
-                    name,
-                    value,
-                    self.feature.values,
-                    "values",
-                    "add it to the schema or write unseen='other'",
-                )
-            return self.other
-        return int(self.column(np.array([value], dtype=object))[0])
-
-    def lookup(self, value: Any) -> int | None:
-        """The cell of a public value in any of its spellings; None for all others."""
-        if value is None or (isinstance(value, float) and value != value):
-            return None
-        found = self._index.get(text_of(value))
-        if found is None and isinstance(value, (bool, np.bool_)):
-            found = self._index.get(str(bool(value)), self._index.get(str(int(value))))
-        if found is None and isinstance(value, str) and value.lower() in ("true", "false"):
-            found = self._index.get(value.lower())
-        return found
+        if isinstance(self.feature, Numeric):
+            return int(self.column(np.array([value], dtype=object))[0])
+        if self.other is None:
+            raise _unseen(self.feature, value, self.unseen)
+        return self.other
 
     def column(self, values: Any) -> Codes:
         """The cells of a whole column."""
@@ -258,19 +266,7 @@ def _flat(values: Any) -> Any:
 
 def class_codes(schema: Schema, values: Any) -> Codes:
     """Class column to class indices; a missing or unknown class is an error."""
-    cells = Cells(
-        Categorical(schema.target, schema.classes, optional=False), (), schema.missing_tokens
-    )
-
-    def index(value: Any) -> int:
-        found = cells.lookup(value)
-        if found is not None:
-            return found
-        if is_missing(value, schema.missing_tokens):
-            raise SchemaError(f"{schema.target}: a row has no class; remove such rows")
-        raise _unseen(schema.target, value, schema.classes, "classes", "add it to the classes")
-
-    return _factorized(values, index, None)
+    return Cells.of(schema, schema.target).column(values)
 
 
 def numbers_of(
@@ -352,27 +348,12 @@ def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
         inner = [feature.lower + math.ceil(i * (span + 1) / bins) for i in range(1, bins)]
     else:
         inner = [feature.lower + i * span / bins for i in range(1, bins)]
-    return (feature.lower, *inner, _end(feature))
-
-
-def _end(feature: Numeric) -> float:
-    """The right edge of the last bin; a whole number's bin ends before the next one."""
-    return feature.upper + 1 if feature.integer else feature.upper
+    # a whole number's bin ends before the next one
+    return (feature.lower, *inner, feature.upper + feature.integer)
 
 
 def _between(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def _cut(feature: Numeric, points: Sequence[float]) -> tuple[float, ...]:
-    inner = [float(point) for point in points]
-    edges = (feature.lower, *inner, _end(feature))
-    if not all(a < b for a, b in pairwise(edges)):
-        raise SchemaError(
-            f"{feature.name}: the cut points {inner} must increase strictly inside "
-            f"[{feature.lower:g}, {feature.upper:g}]"
-        )
-    return edges
 
 
 def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:

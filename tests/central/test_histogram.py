@@ -22,7 +22,6 @@ from discreet.central.choice import (
     quality,
     towards_zero,
 )
-from discreet.central.source import Columns
 from discreet.datasets import long_tailed
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError
@@ -30,6 +29,7 @@ from discreet.estimation import shrunk_ratios as ratios
 from discreet.privacy import epsilon_of_rho
 from discreet.statistics import Table
 from discreet.tables.in_memory import Binner, Counter, count_arrays
+from discreet.tables.source import Columns
 
 
 @given(

@@ -151,7 +151,7 @@ def test_a_training_is_paid_before_the_first_noise_is_drawn(folder, monkeypatch)
 
 
 def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
-    from discreet.central import source
+    from discreet.tables import source
 
     opened, local = source.TableSource, str(folder / "data.csv")
     monkeypatch.setattr(source, "TableSource", lambda _, schema, **o: opened(local, schema, **o))

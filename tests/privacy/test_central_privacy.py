@@ -34,7 +34,6 @@ from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, Settings
 from discreet.central.smooth import trim_for
-from discreet.central.source import Columns
 from discreet.encoding import class_codes
 from discreet.estimation import estimate
 from discreet.mechanisms import additive_noise
@@ -42,6 +41,7 @@ from discreet.mechanisms.additive import Cauchy, Gaussian, Laplace, LaplaceLogNo
 from discreet.model import NaiveBayesModel
 from discreet.privacy import epsilon_of_rho
 from discreet.statistics import Statistics
+from discreet.tables.source import Columns
 
 SCHEMA = Schema(
     [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Integers
 from discreet.encoding import Bins
-from discreet.errors import PrivacyError, SchemaError
+from discreet.errors import PrivacyError
 from discreet.privacy import Charge, Guarantee
 from discreet.randomness import Random
 from discreet.randomness.samplers import WIDEST
@@ -30,7 +30,6 @@ __all__ = [
     "Budget",
     "Noise",
     "Settings",
-    "check_bounded",
     "rho_of",
     "shares",
     "weights_of",
@@ -143,6 +142,13 @@ class Budget:
         Share epsilon and delta themselves instead of rho, for noise that is not concentrated.
     earlier : Budget, optional
         A pure budget of which this one is the rest: what it spent is added to the promise.
+
+    Attributes
+    ----------
+    concentrated : bool
+        Whether shares are rho instead of epsilon.
+    whole, left : Fraction
+        All that may be spent, and what has not been spent.
     """
 
     epsilon: float
@@ -161,29 +167,15 @@ class Budget:
             raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
         if math.isinf(self.epsilon):
             raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
+        self.concentrated = self.delta > 0 and not self.basic
         whole = rho_of(self.epsilon, self.delta) if self.concentrated else Fraction(self.epsilon)
-        self.whole = whole
+        self.whole, self.left = whole, whole - sum(cost for _, cost in self.charges)
         if self.whole <= 0:
             raise PrivacyError(f"epsilon {self.epsilon!r} with delta {self.delta:g} leaves nothing")
-
-    @property
-    def concentrated(self) -> bool:
-        """Whether shares are rho instead of epsilon."""
-        return self.delta > 0 and not self.basic
 
     def delta_of(self, cost: Fraction) -> float:
         """The share of delta that goes with a share of epsilon."""
         return _below(cost / self.whole * Fraction(self.delta))
-
-    @property
-    def spent(self) -> Fraction:
-        """What has been spent."""
-        return sum((cost for _, cost in self.charges), Fraction(0))
-
-    @property
-    def left(self) -> Fraction:
-        """What has not been spent."""
-        return self.whole - self.spent
 
     def loosened(self, delta: float) -> Budget:
         """What is left of a pure budget, now under a delta: the epsilons of both parts add up."""
@@ -195,6 +187,7 @@ class Budget:
         if cost <= 0 or cost > self.left:
             raise PrivacyError(f"{name}: {float(cost):g} was asked, {float(self.left):g} is left")
         self.charges.append((name, cost))
+        self.left -= cost
         return cost
 
     def noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
@@ -254,7 +247,9 @@ class Budget:
         of what comes one after the other add up (lemma 2.3).
         """
         whole = self.whole if self.concentrated else self.whole**2 / 2
-        return whole + (0 if self.earlier is None else self.earlier.spent**2 / 2)
+        return whole + (
+            0 if self.earlier is None else (self.earlier.whole - self.earlier.left) ** 2 / 2
+        )
 
     def _stated_charges(self) -> list[Charge]:
         # a share of rho is stated as the same share of epsilon
@@ -291,13 +286,3 @@ def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) 
             raise PrivacyError(f"allocation of {name} is {weight!r}; give a positive number")
         weights[name] = weight
     return weights
-
-
-def check_bounded(schema: Schema) -> None:
-    """Refuse numeric features without public bounds."""
-    for feature in schema.features:
-        if isinstance(feature, Numeric) and not feature.bounded:
-            raise SchemaError(
-                f"{feature.name} has no public bounds, and how far one person can move it is "
-                f"unknown; write Numeric({feature.name!r}, lower, upper) with bounds you know"
-            )

@@ -32,12 +32,12 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import Budget
-from discreet.central.source import Source
 from discreet.encoding import Cells, equal_width
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Table
+from discreet.tables.source import Source
 
 __all__ = [
     "Few",

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central.budget import Budget, Settings, check_bounded, shares, weights_of
+from discreet.central.budget import Budget, Settings, shares, weights_of
 from discreet.central.choice import PRICE, Few, affordable, choose, chosen, cut_points, right
-from discreet.central.source import Source
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Scoring, Statistics, Table, precision_weighted
+from discreet.tables.source import Source
 
 __all__ = ["exact", "histogram"]
 
@@ -44,7 +44,6 @@ LEAST = 1e-6
 def histogram(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release noisy tables, and the choice of how to score them."""
     schema = source.schema
-    check_bounded(schema)
     weights = weights_of(schema, settings.allocation, 1, 1)
     classes, unit, value = len(schema.classes), source.unit, source.value
     delta = budget.delta
@@ -56,9 +55,13 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     doubt = math.sqrt(classes * first.variance) / unit
 
     loose = budget.loosened(delta) if delta else None
-    found = _few(source, (budget, loose or budget), settings, people, doubt, random)
+    # with no choice to make, all features are used, however many people there are
+    open_choice = settings.selection and settings.allocation is None and len(schema.features) > 1
+    found = None
+    if open_choice:
+        found = _few(source, (budget, loose or budget), settings, (people, doubt), random)
     # which way is taken depends on the noisy class counts: the promise is about both
-    instead = loose if _may_choose(source.schema, settings) else None
+    instead = loose if open_choice else None
     if found is None and loose is not None:
         budget, instead = loose, instead and Budget(budget.epsilon)
     selecting = settings.selection and unit == 1 and people * _strength(budget) >= ENOUGH
@@ -103,28 +106,21 @@ def _strength(budget: Budget) -> Fraction:
     return wanted if not budget.concentrated else Fraction(math.sqrt(8 * float(wanted)))
 
 
-def _may_choose(schema: Schema, settings: Settings) -> bool:
-    """Whether it is left to the class counts how many features are used."""
-    return settings.selection and settings.allocation is None and len(schema.features) > 1
-
-
 def _few(
     source: Source,
     budgets: tuple[Budget, Budget],
     settings: Settings,
-    people: float,
-    doubt: float,
+    people: tuple[float, float],
     random: Random,
 ) -> dict[str, Table] | None:
     """Exact tables of the few features that so few people can afford, or None for all.
 
-    ``budgets`` are what pays for a few features, and what would pay for all.
+    ``budgets`` are what pays for a few features, and what would pay for all; ``people`` their
+    number and its standard deviation.
     """
-    if not _may_choose(source.schema, settings):
-        return None
     (budget, everything), features = budgets, len(source.schema.features)
     cost, rest = budget.whole * FOR_FEATURES, budget.left
-    if source.unit == 1 and people * _strength(budget) >= ENOUGH:
+    if source.unit == 1 and people[0] * _strength(budget) >= ENOUGH:
         rest -= budget.whole * FOR_SELECTION
 
     def scale(number: int) -> float:
@@ -132,7 +128,7 @@ def _few(
             return everything.scale(everything.left / number)
         return budget.scale((rest - cost) / number)
 
-    surely = people - doubt / 2
+    surely = people[0] - people[1] / 2
     number = affordable(surely, len(source.schema.classes), features, scale)
     if number == features:
         return None
@@ -143,7 +139,6 @@ def _few(
 def exact(source: Source, settings: Settings) -> Statistics:
     """The limit of infinite epsilon: the exact binned classifier, without pseudo-counts."""
     schema = source.schema
-    check_bounded(schema)
     people = float(source.totals().sum()) / source.unit
     scale = len(schema.features) / 8  # finer bins than at epsilon 8 would only overfit
     bins = _bins(schema, settings.bins, people, dict.fromkeys(schema.names, 2 * scale**2))

@@ -26,11 +26,11 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.central.budget import Budget, Settings
 from discreet.central.parametric import Parts, about_the_middle, begin, described, finish, present
-from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics
+from discreet.tables.source import Source
 
 __all__ = ["centred_sums", "moments", "published", "sound"]
 

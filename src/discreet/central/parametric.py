@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.central.budget import Budget, Noise, Settings, check_bounded, shares, weights_of
-from discreet.central.source import Source
+from discreet.central.budget import Budget, Noise, Settings, shares, weights_of
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.statistics import Moments, Scoring, Statistics, Table
+from discreet.tables.source import Source
 
 __all__ = [
     "Parts",
@@ -59,7 +59,6 @@ class Parts:
 
 def costs_of(schema: Schema, settings: Settings, budget: Budget) -> dict[str, Fraction]:
     """The share of every feature and, under the name of none, of the class counts."""
-    check_bounded(schema)
     return shares({"": 1, **weights_of(schema, settings.allocation, 2, 1)}, budget.whole)
 
 
@@ -152,7 +151,6 @@ def finish(
 
 def exact(source: Source, settings: Settings) -> Statistics:
     """The limit of infinite epsilon: exact counts, means and variances."""
-    check_bounded(source.schema)
     if source.unit != 1:
         raise PrivacyError("only method='histogram' takes sample_weight")
     found = source.count(moments="grid")

@@ -31,12 +31,12 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.central.budget import Budget, Settings
 from discreet.central.parametric import Parts, begin, costs_of, described, finish, present
-from discreet.central.source import Source
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics
+from discreet.tables.source import Source
 
 __all__ = ["Spender", "check", "smooth", "trim_for", "trimmed"]
 

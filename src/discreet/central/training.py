@@ -11,13 +11,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.central.budget import Budget, Settings, check_bounded, weights_of
-from discreet.central.source import Columns, Source
-from discreet.errors import PrivacyError
+from discreet.central.budget import Budget, Settings, weights_of
+from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random, SeededRandom
-from discreet.schema import Schema
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
+from discreet.tables.source import Columns, Source
 
 __all__ = ["PUBLISHED", "Method", "check", "promised", "rehearse", "train"]
 
@@ -57,7 +57,12 @@ def check(
     """
     if method not in _HOME:
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
-    check_bounded(schema)
+    for feature in schema.features:
+        if isinstance(feature, Numeric) and not feature.bounded:
+            raise SchemaError(
+                f"{feature.name} has no public bounds, and how far one person can move it is "
+                f"unknown; write Numeric({feature.name!r}, lower, upper) with bounds you know"
+            )
     weights_of(schema, settings.allocation, 1, 1)
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
         return None

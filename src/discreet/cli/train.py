@@ -92,13 +92,13 @@ def train(
     keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
     """
     from discreet.central.budget import PUBLIC, Settings
-    from discreet.central.source import TableSource
     from discreet.central.training import Method, check, promised, rehearse
     from discreet.central.training import train as release
     from discreet.estimation import estimate
     from discreet.ledger import Ledger
     from discreet.privacy import rounded_up
     from discreet.randomness import CryptoRandom
+    from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(Method))
     public = read_schema(path)

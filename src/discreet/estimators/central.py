@@ -11,7 +11,6 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import PUBLIC, Settings
-from discreet.central.source import Columns, Source, TableSource
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import Given, Rows, class_prior_of
@@ -34,6 +33,7 @@ from discreet.estimators.private import PrivateEstimator, check_bins
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
+from discreet.tables.source import Columns, Source, TableSource
 
 __all__ = ["CentralNB"]
 

@@ -17,7 +17,7 @@ from discreet.encoding import Cells
 from discreet.errors import SchemaError
 from discreet.schema import text_of
 
-__all__ = ["Numbers", "bin_of", "exact", "key", "not_whole"]
+__all__ = ["bin_of", "exact", "key", "not_whole", "numbers"]
 
 NUMBER = (
     r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?[012]?\d?\d)?"
@@ -51,7 +51,7 @@ def key(column: Any, cells: Cells) -> Any:
 def _text_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    texts = set(cells.texts)
+    texts = set(cells.spellings)
     truths = sorted(texts & {"true", "false"})
     folds = []
     if truths:
@@ -73,7 +73,7 @@ def _float_key(column: Any, cells: Cells) -> Any:
 
     missing, zero = column.isnan(), exact(0.0)  # -0.0 is another group than 0.0 on some engines
     column = ibis.cases((missing, ibis.null("float64")), (column == zero, zero), else_=column)
-    numbers = [number for text in cells.texts if (number := _float_or_none(text)) is not None]
+    numbers = [number for text in cells.spellings if (number := _float_or_none(text)) is not None]
     return _known_only(column, cells, numbers, exact)
 
 
@@ -92,7 +92,7 @@ def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[
 
 def _whole_texts(cells: Cells) -> list[int]:
     """Public values that a whole number can spell."""
-    return [int(text) for text in cells.texts if re.fullmatch(r"0|-?[1-9]\d{0,17}", text)]
+    return [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,17}", text)]
 
 
 def _float_or_none(text: str) -> float | None:
@@ -103,50 +103,42 @@ def _float_or_none(text: str) -> float | None:
     return number if math.isfinite(number) and text_of(number) == text else None
 
 
-class Numbers:
-    """Columns of any type as doubles, with NULL for whatever means missing.
+def numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
+    """A column of any type as doubles and, of a column of text, the text that is not a number.
 
     Parameters
     ----------
     table : ibis.Table
+    name : str
+        Of the column.
     tokens : sequence of str
-        Spellings of missing, in columns of text.
+        Spellings of missing, in columns of text. Whatever means missing becomes NULL.
     """
+    import ibis
 
-    def __init__(self, table: Any, tokens: Sequence[str]) -> None:
-        self.table, self.missing = table, ["", *tokens]
-        self._guarded = table.get_backend().name == "postgres"
-
-    def of(self, name: str) -> tuple[Any, Any]:
-        """The numbers of a column and, of a column of text, the text that is not a number."""
-        import ibis
-
-        column, wrong = self.table[name], None
-        kind = column.type()
-        nothing = ibis.null("float64")
-        if kind.is_string():
-            missing = column.isnull() | column.isin(self.missing)
-            number = self._cast(column)
-            # for ibis on Spark NaN is null, so it is asked for by name
-            fine = missing | number.notnull() | number.isnan()
-            wrong = fine.ifelse(ibis.null("string"), column)
-            column = missing.ifelse(nothing, number)
-        elif kind.is_boolean():
-            column = column.cast("int32").cast("float64")
-        elif kind.is_numeric():
-            column = column.cast("float64")
+    column, wrong = table[name], None
+    kind = column.type()
+    nothing = ibis.null("float64")
+    if kind.is_string():
+        missing = column.isnull() | column.isin(["", *tokens])
+        if table.get_backend().name == "postgres":  # it has no TRY_CAST
+            guarded = column.re_search(NUMBER).ifelse(column, ibis.null("string"))
+            number = guarded.cast("float64")
         else:
-            raise SchemaError(f"{name}: a column of type {kind} does not hold numbers")
-        if kind.is_string() or kind.is_floating():
-            column = column.isnan().ifelse(nothing, column)
-        return column, wrong
-
-    def _cast(self, text: Any) -> Any:
-        import ibis
-
-        if self._guarded:
-            return text.re_search(NUMBER).ifelse(text, ibis.null("string")).cast("float64")
-        return text.try_cast("float64")
+            number = column.try_cast("float64")
+        # for ibis on Spark NaN is null, so it is asked for by name
+        fine = missing | number.notnull() | number.isnan()
+        wrong = fine.ifelse(ibis.null("string"), column)
+        column = missing.ifelse(nothing, number)
+    elif kind.is_boolean():
+        column = column.cast("int32").cast("float64")
+    elif kind.is_numeric():
+        column = column.cast("float64")
+    else:
+        raise SchemaError(f"{name}: a column of type {kind} does not hold numbers")
+    if kind.is_string() or kind.is_floating():
+        column = column.isnan().ifelse(nothing, column)
+    return column, wrong
 
 
 def not_whole(number: Any) -> Any:
@@ -158,8 +150,17 @@ def not_whole(number: Any) -> Any:
     return (near != near.floor().cast("float64")).ifelse(number, ibis.null("float64"))
 
 
-def bin_of(number: Any, inner: Sequence[float]) -> Any:
-    """The number of inner edges that a number reaches, in log2 as many comparisons."""
+def bin_of(number: Any, inner: Sequence[float], missing: int) -> Any:
+    """The number of inner edges that a number reaches, in log2 as many comparisons.
+
+    Parameters
+    ----------
+    number : ibis column
+    inner : sequence of float
+        Increasing.
+    missing : int
+        What stands for NULL.
+    """
     import ibis
 
     def among(low: int, high: int) -> Any:
@@ -170,4 +171,4 @@ def bin_of(number: Any, inner: Sequence[float]) -> Any:
             number < exact(inner[middle]), among(low, middle), among(middle + 1, high)
         )
 
-    return number.isnull().ifelse(ibis.null("int32"), among(0, len(inner)))
+    return number.isnull().ifelse(ibis.literal(missing, "int32"), among(0, len(inner)))

@@ -18,7 +18,7 @@ memory, and a result that would be cut is an error, never a smaller count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from discreet.encoding import Bins, Grid, class_codes, columns_of
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
-from discreet.tables.engines import fetched, kind_of, open_table, parsed, reading
+from discreet.tables.engines import fetched, kind_of, open_rows, open_table, reading
 from discreet.tables.queries import Rows, check_numbers
 
 __all__ = ["count", "open_table"]
@@ -86,13 +86,9 @@ def count(
     if weights is not None and moments == "grid":
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
     wanted = [*schema.names, schema.target, *([weights] if weights else [])]
-    with reading(source) if kind in ("csv", "parquet") else nullcontext():
-        table = open_table(_narrow(source, wanted) if kind == "frame" else source)
-        columns_of(dict.fromkeys(table.columns), wanted)
-        if kind == "csv":
-            table = parsed(table, wanted)
-        rows = Rows(table, schema, weights, bins)
-        return _Counting(rows, moments, order, progress).run()
+    with reading(source):
+        table = open_rows(_narrow(source, wanted) if kind == "frame" else source, wanted)
+        return Counting(Rows(table, schema, weights, bins), progress).run(moments, order)
 
 
 def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any) -> Statistics:
@@ -135,31 +131,39 @@ def pairs(sizes: dict[str, int], largest: int = LARGEST_PAIR) -> list[tuple[str,
     return groups
 
 
-class _Counting:
-    """The queries of one table, and what they add up to."""
+@dataclass
+class Counting:
+    """The queries of one table, and what they add up to.
 
-    def __init__(
-        self, rows: Rows, moments: str | None, order: bool, progress: Progress | None
-    ) -> None:
-        self.rows, self.schema, self.moments = rows, rows.schema, moments
-        self.classes = len(self.schema.classes)
-        self.numeric = [f for f in self.schema.features if isinstance(f, Numeric)]
-        self.ordered = self.numeric if order else []
-        self.groups = pairs({name: cells.size for name, cells in rows.cells.items()})
-        floats = bool(moments == "float" and self.numeric)
-        self.total = 1 + floats + len(self.groups) + len(self.ordered)
-        self.done, self.progress = 0, progress
+    Parameters
+    ----------
+    rows : Rows
+    progress : callable, optional
+        Called as ``progress(done, total)`` after every query.
+    """
 
-    def run(self) -> Statistics:
-        tables: dict[str, Table] = {}
-        orders: dict[str, Order] = {}
-        totals, sums = self._by_class()
-        for group in self.groups:
-            tables.update(self._tables(group))
-        for feature in self.ordered:
-            orders[feature.name] = self._order(feature)
-        by_name = {name: tables[name] for name in self.rows.cells}
-        return Statistics(self.schema, totals, tables=by_name, moments=sums, orders=orders)
+    rows: Rows
+    progress: Progress | None = None
+    done: int = field(default=0, init=False)
+    total: int = field(default=1, init=False)
+
+    def totals(self) -> Array:
+        """How many rows each class has; nothing else is looked at."""
+        where, result, _ = self._fetch(self.rows.totals(), 1)
+        return self._spread(where, result, "n")
+
+    def run(self, moments: str | None, order: bool) -> Statistics:
+        """Exact statistics; parameters as those of :func:`count`."""
+        numeric, cells = self.rows.numeric, self.rows.cells
+        groups = pairs({name: one.size for name, one in cells.items()})
+        ordered = numeric if order else []
+        floats = bool(moments == "float" and numeric)
+        self.total = 1 + floats + len(groups) + len(ordered)
+        totals, sums = self._by_class(moments)
+        found = dict(pair for group in groups for pair in self._tables(group))
+        tables = {name: found[name] for name in cells}
+        orders = {feature.name: self._order(feature) for feature in ordered}
+        return Statistics(self.rows.schema, totals, tables=tables, moments=sums, orders=orders)
 
     def _fetch(
         self, query: Any, most: int, lookups: Sequence[Callable[[Any], int]] = ()
@@ -168,12 +172,12 @@ class _Counting:
 
         Gives class indices, all columns, and the cells that ``lookups`` find for ``a0``, ``a1`` ...
         """
-        most *= self.rows.most_keys(self.schema.target)
+        most *= self.rows.most_keys(self.rows.schema.target)
         result = fetched(query.limit(most + 1))
         self.done += 1
         if self.progress is not None:
             self.progress(self.done, self.total)
-        where = _indices(result.column("y"), self._class)
+        where = _indices(result.column("y"), self.rows.target.index)
         found = [_indices(result.column(f"a{i}"), index) for i, index in enumerate(lookups)]
         if result.num_rows > most:  # a sum over some of the groups would not be the count
             raise SchemaError(
@@ -183,27 +187,23 @@ class _Counting:
             )
         return where, result, found
 
-    def _class(self, value: Any) -> int:
-        found = self.rows.target.lookup(value)
-        if found is None:  # class_codes has the words for it
-            class_codes(self.schema, np.array([value], dtype=object))
-        return -1 if found is None else found
-
-    def _by_class(self) -> tuple[Array, dict[str, Moments]]:
+    def _by_class(self, moments: str | None) -> tuple[Array, dict[str, Moments]]:
         """Totals and moments, from one query or, for floats, two."""
-        where, result, _ = self._fetch(self.rows.by_class(self.moments), 1)
-        check_numbers(self.schema, self.rows, result)
+        where, result, _ = self._fetch(self.rows.by_class(moments), 1)
+        check_numbers(self.rows, result)
         totals = self._spread(where, result, "n")
-        if self.moments is None or not self.numeric:
+        numeric = self.rows.numeric
+        if moments is None or not numeric:
             return totals, {}
-        names = [feature.name for feature in self.numeric]
+        names = [feature.name for feature in numeric]
         weighted = self.rows.weights is not None
+        kind = np.float64 if moments == "float" else None
         counts = self._each(where, result, "n" if weighted else "p")
         missing = self._each(where, result, "m") if weighted else totals - counts
-        sums = self._each(where, result, "s")
-        if self.moments == "grid":
-            grids = [Grid.of(feature) for feature in self.numeric]
-            origins = np.array([np.full(self.classes, grid.lower) for grid in grids])
+        sums = self._each(where, result, "s", kind)
+        if moments == "grid":
+            grids = [Grid.of(feature) for feature in numeric]
+            origins = np.array([np.full(len(totals), grid.lower) for grid in grids])
             steps = [grid.step for grid in grids]
         else:
             counts, missing = counts.astype(np.float64), missing.astype(np.float64)
@@ -212,38 +212,37 @@ class _Counting:
             keys = dict(zip(result.column("y").to_pylist(), where.tolist(), strict=True))
             about = self.rows.about(keys, dict(zip(names, origins, strict=True)))
             where, result, _ = self._fetch(about, 1)
-            sums = self._each(where, result, "s")
-        squares = self._each(where, result, "q")
+            sums = self._each(where, result, "s", kind)
+        squares = self._each(where, result, "q", kind)
         return totals, {
             feature.name: Moments(
                 feature, counts[j], sums[j], squares[j], missing[j], origins[j], steps[j]
             )
-            for j, feature in enumerate(self.numeric)
+            for j, feature in enumerate(numeric)
         }
 
-    def _each(self, where: Array, result: Any, letter: str) -> Array:
+    def _each(self, where: Array, result: Any, letter: str, kind: Any = None) -> Array:
         """One number a numeric feature and class."""
-        kind = np.float64 if self.moments == "float" and letter in "sq" else None
-        return np.array(
-            [self._spread(where, result, f"{letter}{j}", kind) for j in range(len(self.numeric))]
-        )
+        numeric = range(len(self.rows.numeric))
+        return np.array([self._spread(where, result, f"{letter}{j}", kind) for j in numeric])
 
     def _spread(self, where: Array, result: Any, name: str, kind: Any = None) -> Array:
         """One number per class, zero for classes without rows."""
         kind = kind or (np.int64 if self.rows.weights is None else np.float64)
-        out = np.zeros(self.classes, dtype=kind)
+        out = np.zeros(self.rows.target.size, dtype=kind)
         np.add.at(out, where, _column(result, name, kind))
         return out
 
     def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
         kind = np.int64 if self.rows.weights is None else np.float64
         most = prod(self.rows.most_keys(name) for name in group)
-        lookups = [self.rows.index(name) for name in group]
+        # a query gives the bin of a number, and of everything else the value
+        lookups = [int if (one := self.rows.cells[name]).edges else one.index for name in group]
         where, result, found = self._fetch(self.rows.by_cells(group), most, lookups)
         numbers = _column(result, "n", kind)
         for name, cell in zip(group, found, strict=True):
             cells = self.rows.cells[name]
-            counts = np.zeros((self.classes, cells.size), dtype=kind)
+            counts = np.zeros((self.rows.target.size, cells.size), dtype=kind)
             np.add.at(counts, (where, cell), numbers)
             yield name, Table(cells, counts)
 
@@ -251,7 +250,7 @@ class _Counting:
         grid = Grid.of(feature)
         where, result, _ = self._fetch(self.rows.by_level(feature.name), grid.levels + 1)
         levels, position = np.unique(_column(result, "k", np.int64), return_inverse=True)
-        counts = np.zeros((self.classes, len(levels)), dtype=np.int64)
+        counts = np.zeros((self.rows.target.size, len(levels)), dtype=np.int64)
         np.add.at(counts, (where, position), _column(result, "n", np.int64))
         return Order(feature, grid, levels, counts)
 

@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -29,9 +30,9 @@ __all__ = [
     "fetched",
     "java_home",
     "kind_of",
+    "open_rows",
     "open_table",
     "ordered_batches",
-    "parsed",
     "reading",
     "spark_session",
 ]
@@ -53,15 +54,30 @@ EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgr
 
 def kind_of(source: Any) -> Kind:
     """What a source is; a file is looked up, not opened."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and "://" not in source):
+    if _is_path(source):
         path = os.fspath(source)
-        return "url" if path.startswith("spark:") else _file_kind(path, _files(path)[0])
+        first, bare = _files(path)[0], path.lower().removesuffix(".gz")
+        if bare.endswith(PARQUET_SUFFIXES):
+            return "parquet"
+        if bare.endswith(CSV_SUFFIXES):
+            return "csv"
+        with reading(first), open(first, "rb") as file:
+            if file.read(4) == b"PAR1":
+                return "parquet"
+        raise FormatError(f"{path}: its name must end in .csv, .tsv, .csv.gz or .parquet")
     if isinstance(source, str):
         return "url"
     library = type(source).__module__.split(".")[0]
     if library == "pyspark":
         return "spark"
     return "ibis" if library == "ibis" else "arrays" if _in_memory(source, library) else "frame"
+
+
+def _is_path(source: Any) -> bool:
+    """Whether a source is the path or glob of files, not the address of a database or of Spark."""
+    if isinstance(source, str):
+        return "://" not in source and not source.startswith("spark:")
+    return isinstance(source, os.PathLike)
 
 
 def _in_memory(source: Any, library: str) -> bool:
@@ -88,26 +104,19 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _file_kind(path: str, first: str) -> Literal["csv", "parquet"]:
-    bare = path.lower().removesuffix(".gz")
-    if bare.endswith(PARQUET_SUFFIXES):
-        return "parquet"
-    if bare.endswith(CSV_SUFFIXES):
-        return "csv"
-    with reading(first), open(first, "rb") as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
-    raise FormatError(f"{path}: its name must end in .csv, .tsv, .csv.gz or .parquet")
-
-
 @contextmanager
 def reading(source: Any) -> Iterator[None]:
-    """One sentence instead of an engine's traceback where a file cannot be read."""
+    """One sentence instead of an engine's traceback where a file cannot be read.
+
+    Databases have words of their own.
+    """
     import duckdb
 
     try:
         yield
     except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        if not _is_path(source):
+            raise
         said = (str(error) or type(error).__name__).splitlines()
         kept = [line.strip() for line in said if line.strip() and "Original Line" not in line]
         reason = " ".join(kept[:2]).split("LINE 1:")[0].strip()
@@ -158,12 +167,32 @@ def fetched(query: Any) -> Any:
     return query.to_pyarrow()
 
 
-def parsed(table: Any, names: Iterable[str]) -> Any:
-    """Some columns of a CSV file, parsed once and for all queries to come."""
-    engine = table.get_backend()
-    kept = engine.compile(table.select(*dict.fromkeys(names)))
-    # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
-    engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
+def open_rows(
+    source: Any, names: Iterable[str], *, table: str | None = None, others: bool = False
+) -> Any:
+    """Open rows as :func:`open_table` does, and hold their columns against the names wanted.
+
+    A CSV file is parsed once and for all queries to come.
+
+    Parameters
+    ----------
+    source, table
+        As for :func:`open_table`.
+    names : iterable of str
+        The columns wanted.
+    others : bool, default False
+        Keep all other columns of a CSV file, too.
+    """
+    wanted = list(dict.fromkeys(names))
+    rows = open_table(source, table=table)
+    columns_of(dict.fromkeys(rows.columns), wanted)
+    if kind_of(source) != "csv":
+        return rows
+    engine = rows.get_backend()
+    kept = engine.compile(rows if others else rows.select(*wanted))
+    with reading(source):
+        # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
+        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
     return engine.table("parsed_rows")
 
 
@@ -181,6 +210,8 @@ def arrow_batches(table: Any, rows: int) -> Any:
 
 def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
+
+    What cannot be read is refused at once, the first batch included.
 
     Parameters
     ----------
@@ -201,7 +232,9 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
     with reading(source):
         # counting does not care which row comes first, but here the first row is row 0
         engine.raw_sql("SET preserve_insertion_order = true")
-        return _pieces(source, arrow_batches(table.select(*names), ROWS_HELD), engine)
+        reader = arrow_batches(table.select(*names), ROWS_HELD)
+    pieces = _pieces(source, reader, engine)
+    return chain([first] if (first := next(pieces, None)) is not None else [], pieces)
 
 
 def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
-from discreet.encoding import columns_of, is_missing
+from discreet.encoding import is_missing
 from discreet.errors import PrivacyWarning, SchemaError
 from discreet.schema import (
     Categorical,
@@ -25,8 +24,8 @@ from discreet.schema import (
     Value,
     text_of,
 )
-from discreet.tables.columns import Numbers, not_whole
-from discreet.tables.engines import fetched, kind_of, open_table, parsed, reading
+from discreet.tables.columns import not_whole, numbers
+from discreet.tables.engines import fetched, kind_of, open_rows, reading
 
 __all__ = ["infer_schema"]
 
@@ -72,14 +71,10 @@ def infer_schema(
     """
     if isinstance(missing_tokens, str) or isinstance(categorical, str):
         raise SchemaError("missing_tokens and categorical are lists; write ['…'] for one entry")
-    kind = kind_of(table)
-    with reading(table) if kind in ("csv", "parquet") else nullcontext():
-        rows = open_table(table)
-        chosen = set(categorical)
-        columns_of(dict.fromkeys(rows.columns), [target, *chosen])
-        if kind == "csv":
-            rows = parsed(rows, rows.columns)
-        reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=kind == "csv")
+    text, chosen = kind_of(table) == "csv", set(categorical)
+    with reading(table):
+        rows = open_rows(table, [target, *chosen], others=True)
+        reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=text)
         features = [reader.feature(name, name in chosen) for name in rows.columns if name != target]
         classes = reader.values(target, "class")
     schema = Schema(
@@ -107,7 +102,6 @@ class _Reader:
 
     def __init__(self, table: Any, tokens: tuple[str, ...], numbers_as_text: bool) -> None:
         self.table, self.tokens, self.numbers_as_text = table, tokens, numbers_as_text
-        self.numbers = Numbers(table, tokens)
 
     def feature(self, name: str, categorical: bool) -> Feature:
         kind = self.table[name].type()
@@ -120,7 +114,7 @@ class _Reader:
 
     def _numeric(self, name: str, whole: bool) -> Numeric | None:
         """Bounds of a column of numbers; None if it holds text that is not a number."""
-        x, wrong = self.numbers.of(name)
+        x, wrong = numbers(self.table, name, self.tokens)
         columns = {"x": x} if wrong is None else {"x": x, "t": wrong}
         rows = self.table.select(**columns)
         odd = not_whole(rows.x).count()

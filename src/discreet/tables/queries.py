@@ -7,15 +7,15 @@ the schema: ``x0`` … are their values, ``v0`` … what is summed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
-from discreet.tables.columns import Numbers, bin_of, exact, key, not_whole
+from discreet.schema import Numeric, Schema
+from discreet.tables.columns import bin_of, exact, key, not_whole, numbers
 
 __all__ = ["Rows", "check_numbers"]
 
@@ -41,22 +41,17 @@ class Rows:
             for feature in schema.features
             if bins is not None or not isinstance(feature, Numeric)
         }
-        target = Categorical(schema.target, schema.classes, optional=False)
-        self.target = Cells(target, (), schema.missing_tokens)
-        self.numbers = Numbers(table, schema.missing_tokens)
+        self.target = Cells.of(schema, schema.target)
 
     def most_keys(self, name: str) -> int:
         """How many different keys a feature, or the class, has in a table that fits the schema."""
         cells = self.target if name == self.schema.target else self.cells[name]
         return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
 
-    def index(self, name: str) -> Callable[[Any], int]:
-        """From what a query groups by to the cell."""
-        cells = self.cells[name]
-        if isinstance(cells.feature, Numeric):
-            missing = -1 if cells.missing is None else cells.missing
-            return lambda code: missing if code is None else int(code)
-        return cells.index
+    def totals(self) -> Any:
+        """Totals by class, and nothing else."""
+        rows = self._numbers(())
+        return rows.group_by("y").agg(n=self._sum(rows))
 
     def by_class(self, moments: str | None) -> Any:
         """Totals, extremes and sums of all numeric features, by class."""
@@ -118,8 +113,10 @@ class Rows:
             rows = rows.mutate(**self._clipped(rows, numeric, False))
             codes = {}
             for j, feature in enumerate(numeric):
-                inner = self.cells[feature.name].edges[1:-1]
-                codes[f"a{names.index(feature.name)}"] = bin_of(rows[f"v{j}"], inner)
+                cells = self.cells[feature.name]
+                missing = -1 if cells.missing is None else cells.missing
+                code = bin_of(rows[f"v{j}"], cells.edges[1:-1], missing)
+                codes[f"a{names.index(feature.name)}"] = code
             rows = rows.mutate(**codes)
         keys = [f"a{position}" for position in range(len(names))]
         return rows.group_by("y", *keys).agg(n=self._sum(rows))
@@ -150,9 +147,10 @@ class Rows:
         """Class y, weight w, numbers x0 … (NULL if missing), text t0 … that is not a number."""
         columns = {"y": key(self.table[self.schema.target], self.target), **(raw or {})}
         if self.weights is not None:
-            columns["w"] = self.numbers.of(self.weights)[0]
+            columns["w"] = numbers(self.table, self.weights, self.schema.missing_tokens)[0]
         for j, feature in enumerate(numeric):
-            columns[f"x{j}"], wrong = self.numbers.of(feature.name)
+            tokens = self.schema.missing_tokens
+            columns[f"x{j}"], wrong = numbers(self.table, feature.name, tokens)
             if wrong is not None:
                 columns[f"t{j}"] = wrong
         return self.table.select(**columns)
@@ -176,29 +174,28 @@ class Rows:
         return found
 
 
-def check_numbers(schema: Schema, rows: Rows, result: Any) -> None:
+def check_numbers(rows: Rows, result: Any) -> None:
     """Hold the extremes of every numeric column against the schema, as if they were the column."""
-
-    def some(name: str) -> list[Any]:
-        values = result.column(name).to_pylist() if name in result.column_names else []
-        return [value for value in values if value is not None]
-
+    some = {
+        name: [value for value in result.column(name).to_pylist() if value is not None]
+        for name in result.column_names
+    }
     if rows.weights is not None and (
-        sum(some("wn")) < sum(some("rows"))
-        or min(some("wlo"), default=0.0) < 0
-        or math.isinf(max(some("whi"), default=0.0))
+        sum(some["wn"]) < sum(some["rows"])
+        or min(some["wlo"], default=0.0) < 0
+        or math.isinf(max(some["whi"], default=0.0))
     ):
         raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
     for j, feature in enumerate(rows.numeric):
-        if wrong := some(f"t{j}"):
+        if wrong := some.get(f"t{j}"):
             raise SchemaError(
                 f"{feature.name}: {wrong[0]!r} is not a number; if it means missing, list it in "
                 "missing_tokens"
             )
-        extremes = [*some(f"lo{j}"), *some(f"hi{j}"), *some(f"o{j}")]
-        if sum(some(f"p{j}")) < sum(some("rows")):
+        extremes = [*some[f"lo{j}"], *some[f"hi{j}"], *some.get(f"o{j}", [])]
+        if sum(some[f"p{j}"]) < sum(some["rows"]):
             extremes.append(math.nan)
         found = np.array(extremes, dtype=np.float64)
         if not feature.bounded:
             refuse_infinity(found[:, None], [feature.name])
-        numbers_of(feature, found, (), schema.outliers)
+        numbers_of(feature, found, (), rows.schema.outliers)

@@ -9,17 +9,15 @@ Nothing in this module is private. What it returns must not leave the curator wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Array
-from discreet.encoding import Bins, Cells, class_codes, columns_of
+from discreet.encoding import Bins, Cells
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
@@ -170,26 +168,21 @@ class TableSource:
         table: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from discreet.tables.engines import kind_of, open_table, parsed, reading
+        from discreet.tables.engines import open_rows
 
         self.schema, self.source, self.progress = schema, source, progress
         self.unit, self.value = 1, 1.0
-        kind = kind_of(source)
-        # where a file cannot be read, one sentence says so; databases have words of their own
-        self._reading = partial(reading, source) if kind in ("csv", "parquet") else nullcontext
-        wanted = [*schema.names, schema.target]
-        with self._reading():
-            rows = open_table(source, table=table)
-            columns_of(dict.fromkeys(rows.columns), wanted)
-            self.rows = parsed(rows, wanted) if kind == "csv" else rows
+        self.rows = open_rows(source, [*schema.names, schema.target], table=table)
+        self.classes = Cells.of(schema, schema.target)
 
     def totals(self) -> Array:
         """How many records each class has."""
-        narrow = replace(self.schema, features=self.schema.features[:1])
-        from discreet.tables import count
+        from discreet.tables.counting import Counting
+        from discreet.tables.engines import reading
+        from discreet.tables.queries import Rows
 
-        with self._reading():
-            return count(self.rows, narrow, moments=None).totals
+        with reading(self.source):
+            return Counting(Rows(self.rows, self.schema, None, None)).totals()
 
     def count(
         self,
@@ -198,19 +191,20 @@ class TableSource:
         order: bool = False,
     ) -> Statistics:
         """Exact statistics, counted where the rows lie."""
-        from discreet.tables import count
+        from discreet.tables.counting import Counting
+        from discreet.tables.engines import reading
+        from discreet.tables.queries import Rows
 
         streamed = self._streamed(bins) if moments is None and not order else {}
         rest = [feature for feature in self.schema.features if feature.name not in streamed]
-        with self._reading():
+        with reading(self.source):
             tables = self._binned(streamed) if streamed else {}
             if not rest:  # everyone is in one cell of any table
                 totals = next(iter(tables.values())).counts.sum(axis=1)
                 return Statistics(self.schema, totals, tables=tables)
-            others, progress = replace(self.schema, features=tuple(rest)), self.progress
-            found = count(
-                self.rows, others, bins=bins, moments=moments, order=order, progress=progress
-            )
+            others = replace(self.schema, features=tuple(rest))
+            counting = Counting(Rows(self.rows, others, None, bins), self.progress)
+            found = counting.run(moments, order)
         tables = {**found.tables, **tables}
         ordered = {name: tables[name] for name in self.schema.names if name in tables}
         return Statistics(
@@ -236,7 +230,7 @@ class TableSource:
         wanted = self.rows.select(*cells, self.schema.target)
         for done, batch in enumerate(arrow_batches(wanted, 2 * BATCH)):
             columns = {n: batch.column(n).to_numpy(zero_copy_only=False) for n in cells}
-            counter.add(columns, class_codes(self.schema, batch.column(self.schema.target)))
+            counter.add(columns, self.classes.column(batch.column(self.schema.target)))
             if self.progress is not None:
                 self.progress(done, done + 1)
         return counter.tables()
@@ -245,16 +239,16 @@ class TableSource:
         """Arrow batches; the engine throws the coins, which need not be secret."""
         import ibis
 
-        from discreet.tables.engines import arrow_batches
+        from discreet.tables.engines import arrow_batches, reading
 
         names = [*self.schema.names, self.schema.target]
         rows = self.rows.select(*names)
         if share < 1:
             rows = rows.filter(ibis.random() < float(share))
-        with self._reading():
+        with reading(self.source):
             for batch in arrow_batches(rows, BATCH):
                 columns = {name: batch.column(name) for name in names}
-                yield columns, class_codes(self.schema, columns.pop(self.schema.target))
+                yield columns, self.classes.column(columns.pop(self.schema.target))
 
 
 def _array(column: Any) -> Any:
