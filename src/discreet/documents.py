@@ -268,32 +268,21 @@ def replacing(
     FormatError
         Where the file cannot be written.
     """
-    try:
-        with _replacing(Path(path), private, exclusive) as draft:
-            yield draft
-    except OSError as error:
-        if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
-            raise
-        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-@contextmanager
-def _replacing(path: Path, private: bool, exclusive: bool) -> Iterator[Path]:
-    if path.is_dir():
-        raise FormatError(f"{path}: is a folder; give the name of a file in it")
-    if path.exists() and not path.is_file():
-        yield path
-        return
-    target = path if exclusive else path.resolve()
-    if private:
-        private_folder(target.parent)
-    elif not target.parent.is_dir():
-        raise FormatError(f"{path}: the folder {path.parent} does not exist; make it first")
+    named = Path(path)
+    target = named if exclusive else named.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
-    mode = 0o600 if private else 0o666
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        os.close(opened)
+        if named.is_dir():
+            raise FormatError(f"{path}: is a folder; give the name of a file in it")
+        if named.exists() and not named.is_file():
+            yield named
+            return
+        if private:
+            private_folder(target.parent)
+        elif not target.parent.is_dir():
+            raise FormatError(f"{path}: the folder {named.parent} does not exist; make it first")
+        mode = 0o600 if private else 0o666
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         if target.exists() and not private:
             draft.chmod(target.stat().st_mode & 0o777)
         yield draft
@@ -304,6 +293,10 @@ def _replacing(path: Path, private: bool, exclusive: bool) -> Iterator[Path]:
             draft.replace(target)
         if hasattr(os, "O_DIRECTORY"):  # the new name must outlive a power cut, too
             _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
+            raise
+        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

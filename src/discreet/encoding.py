@@ -26,13 +26,24 @@ from discreet.arrays import Floats, Integers
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
 
-__all__ = ["Bins", "Cells", "Grid", "class_codes", "columns_of", "equal_width", "numbers_of"]
+__all__ = [
+    "Bins",
+    "Cells",
+    "Grid",
+    "class_codes",
+    "columns_of",
+    "equal_width",
+    "numbers_of",
+    "towards_zero",
+]
 
 Codes = NDArray[np.int32]
 Bins = int | Mapping[str, int | Sequence[float]]
 """How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
 
 GRID_LEVELS = 1 << 16
+FACTOR, STEPS = 4, 5
+"""The bin next to zero is cut into STEPS + 1, each FACTOR times as wide as the next."""
 
 NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 """What some releases of NumPy turn into a float nevertheless."""
@@ -165,23 +176,33 @@ class Cells:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, schema: Schema, name: str, bins: Bins = 8) -> Cells:
-        """The cells of a feature or of the target, numeric features cut as ``bins`` says."""
+    def of(cls, schema: Schema, which: Feature | str, bins: Bins = 8) -> Cells:
+        """The cells of a feature or, by its name, of the target.
+
+        Parameters
+        ----------
+        schema : Schema
+        which : Categorical, Numeric or str
+            The feature or its name.
+        bins : int or mapping
+            How a numeric feature is cut.
+        """
         tokens = schema.missing_tokens
-        if name == schema.target:
-            return cls(Categorical(name, schema.classes, optional=False), (), tokens, "class")
-        feature = schema[name]
+        if which == schema.target:
+            target = Categorical(schema.target, schema.classes, optional=False)
+            return cls(target, (), tokens, "class")
+        feature = schema[which] if isinstance(which, str) else which
         edges: tuple[float, ...] = ()
         if isinstance(feature, Numeric):
-            cut = bins if isinstance(bins, int) else bins.get(name, 8)
+            cut = bins if isinstance(bins, int) else bins.get(feature.name, 8)
             if isinstance(cut, int):
                 edges = equal_width(feature, cut)
             else:
                 edges = (feature.lower, *map(float, cut), feature.upper + feature.integer)
                 if not all(a < b for a, b in pairwise(edges)):
                     raise SchemaError(
-                        f"{name}: the cut points {list(edges[1:-1])} must increase strictly "
-                        f"inside [{feature.lower:g}, {feature.upper:g}]"
+                        f"{feature.name}: the cut points {list(edges[1:-1])} must increase "
+                        f"strictly inside [{feature.lower:g}, {feature.upper:g}]"
                     )
         return cls(feature, edges, tokens, schema.unseen, schema.outliers)
 
@@ -350,6 +371,29 @@ def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
         inner = [feature.lower + i * span / bins for i in range(1, bins)]
     # a whole number's bin ends before the next one
     return (feature.lower, *inner, feature.upper + feature.integer)
+
+
+def towards_zero(feature: Numeric, width: float) -> list[float]:
+    """Cut points that near zero in geometric steps, from a bin width on, inside the bounds.
+
+    >>> towards_zero(Numeric("income", 0, 4096), 1024)
+    [256.0, 64.0, 16.0, 4.0, 1.0]
+    >>> towards_zero(Numeric("length", 8, 72), 8)
+    []
+    """
+    points: list[float] = []
+    for sign in (1, -1):
+        near = feature.lower if sign > 0 else -feature.upper
+        far = feature.upper if sign > 0 else -feature.lower
+        if far <= 0:
+            continue
+        start = width + max(near, 0.0)
+        for step in range(1, STEPS + 1):
+            size = start / FACTOR**step
+            size = float(math.ceil(size)) if feature.integer else size
+            if max(near, 0.0) < size < far:
+                points.append(sign * size)
+    return points
 
 
 def _between(low: float, high: float) -> str:

@@ -57,7 +57,7 @@ class Entry(Body):
     void: list[str] = []
 
 
-class _LedgerBody(Body):
+class LedgerBody(Body):
     epsilon: float
     delta: float = 0.0
     entries: list[Entry] = []
@@ -149,7 +149,7 @@ class Ledger:
                 f"{self.path}: there is no such ledger; state a total first, with "
                 "--budget-total or Ledger.create"
             )
-        body = load(read_text(self.path), KIND, VERSION, _LedgerBody)
+        body = load(read_text(self.path), KIND, VERSION, LedgerBody)
         found = Spending(body.epsilon, body.delta, tuple(body.entries))
         faults = [_fault(body.epsilon, body.delta)]
         faults += [_fault(e.epsilon, e.delta, endless=bool(e.void)) for e in body.entries]

@@ -124,7 +124,7 @@ class Projection:
         }
 
 
-class _ComponentBody(Body):
+class ComponentBody(Body):
     name: str
     lower: float
     upper: float
@@ -137,7 +137,7 @@ class ProjectionBody(Body):
     centre: list[float]
     scale: list[float]
     matrix: list[list[float]]
-    components: list[_ComponentBody]
+    components: list[ComponentBody]
 
     def projection(self, after: Schema | None = None) -> Projection:
         """The projection; refused where it does not lead to the schema beside it."""

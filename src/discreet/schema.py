@@ -172,7 +172,7 @@ class Numeric:
 Feature = Categorical | Numeric
 
 
-class _FeatureBody(Body):
+class FeatureBody(Body):
     name: str
     kind: Literal["categorical", "numeric"]
     values: list[Value] | None = None
@@ -181,18 +181,11 @@ class _FeatureBody(Body):
     integer: bool = False
     optional: bool = True
 
-    def feature(self) -> Feature:
-        if self.kind == "categorical":
-            return Categorical(self.name, self.values or [], self.optional)
-        lower = -math.inf if self.lower is None else self.lower
-        upper = math.inf if self.upper is None else self.upper
-        return Numeric(self.name, lower, upper, self.integer, self.optional)
-
 
 class SchemaBody(Body):
     """Shape of a schema, alone in a file or inside another document."""
 
-    features: list[_FeatureBody]
+    features: list[FeatureBody]
     target: str
     classes: list[Value]
     missing: Missing = "skip"
@@ -203,8 +196,16 @@ class SchemaBody(Body):
 
     def value(self) -> Schema:
         """The schema this shape stands for."""
+        features: list[Feature] = []
+        for one in self.features:
+            if one.kind == "categorical":
+                features.append(Categorical(one.name, one.values or [], one.optional))
+                continue
+            lower = -math.inf if one.lower is None else one.lower
+            upper = math.inf if one.upper is None else one.upper
+            features.append(Numeric(one.name, lower, upper, one.integer, one.optional))
         return Schema(
-            [feature.feature() for feature in self.features],
+            features,
             self.target,
             self.classes,
             self.missing,
@@ -261,18 +262,13 @@ class Schema:
         missing_tokens: Sequence[str] = (),
         inferred: bool = False,
     ) -> None:
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
         _check_name(target, "the target")
         if isinstance(features, (Categorical, Numeric)) or not isinstance(features, Iterable):
             raise SchemaError(
                 f"features is {features!r}; write a list of Categorical(name, values) and "
                 "Numeric(name, lower, upper)"
             )
-        put("features", tuple(features))
-        put("target", target)
-        put("classes", _check_domain(target, "classes", classes))
+        domain = _check_domain(target, "classes", classes)
         for field, value, kinds in (
             ("missing", missing, Missing),
             ("outliers", outliers, Outliers),
@@ -280,33 +276,40 @@ class Schema:
         ):
             if value not in get_args(kinds):
                 raise SchemaError(f"{field}={value!r}; write one of {get_args(kinds)}")
-            put(field, value)
         if isinstance(missing_tokens, (str, bytes)) or not isinstance(missing_tokens, Iterable):
             raise SchemaError(
                 f"missing_tokens is {missing_tokens!r}; write a list, such as ['?'] for one token"
             )
-        put("missing_tokens", tuple(str(token) for token in missing_tokens))
-        put("inferred", bool(inferred))
+        for slot, checked in (
+            ("features", tuple(features)),
+            ("target", target),
+            ("classes", domain),
+            ("missing", missing),
+            ("outliers", outliers),
+            ("unseen", unseen),
+            ("missing_tokens", tuple(str(token) for token in missing_tokens)),
+            ("inferred", bool(inferred)),
+        ):
+            object.__setattr__(self, slot, checked)
         self._check_features()
 
     def _check_features(self) -> None:
         if not self.features:
             raise SchemaError("features is empty; a classifier needs at least one")
-        names: set[str] = set()
         for feature in self.features:
             if not isinstance(feature, (Categorical, Numeric)):
                 raise SchemaError(
                     f"{feature!r} is not a feature; write Categorical(name, values) or "
                     "Numeric(name, lower, upper)"
                 )
-            if feature.name in names:
-                raise SchemaError(f"two features are named {feature.name!r}; rename one")
-            if feature.name == self.target:
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise SchemaError(f"two features are named {name!r}; rename one")
+            if name == self.target:
                 raise SchemaError(
                     f"{self.target!r} is the target and also a feature; remove the feature, "
                     "the target must not predict itself"
                 )
-            names.add(feature.name)
 
     def __repr__(self) -> str:
         count = len(self.names)

@@ -314,7 +314,7 @@ class Statistics:
     orders: Mapping[str, Order] = field(default_factory=dict)
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
     projection: Projection | None = None
-    scoring: Scoring = Scoring()
+    scoring: Scoring = field(default_factory=Scoring)
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -396,7 +396,7 @@ class Statistics:
     @classmethod
     def from_json(cls, text: str | bytes) -> Statistics:
         """Read what :meth:`to_json` wrote."""
-        body = load(text, "statistics", VERSION, _StatisticsBody)
+        body = load(text, "statistics", VERSION, StatisticsBody)
         schema = body.public.value()
         try:
             tables = {name: one.table(schema, name) for name, one in body.tables.items()}
@@ -427,7 +427,7 @@ _MOMENT_ARRAYS = ("counts", "totals", "squares", "missing", "origin", "variances
 Number = int | float
 
 
-class _TableBody(Body):
+class TableBody(Body):
     edges: list[float]
     counts: list[list[Number]]
     variances: list[list[Number]]
@@ -437,7 +437,7 @@ class _TableBody(Body):
         return Table(cells, np.array(self.counts), np.array(self.variances))
 
 
-class _MomentsBody(Body):
+class MomentsBody(Body):
     counts: list[Number]
     totals: list[Number]
     squares: list[Number]
@@ -460,7 +460,7 @@ class _MomentsBody(Body):
         return Moments(feature, step=self.step, noise=noise, **arrays)
 
 
-class _ScoringBody(Body):
+class ScoringBody(Body):
     postprocess: Postprocess | None
     smoothing: float
     likelihood: Likelihood
@@ -472,15 +472,15 @@ class _ScoringBody(Body):
     beta: float
 
 
-class _StatisticsBody(Body):
+class StatisticsBody(Body):
     public: SchemaBody = Field(alias="schema")
     totals: list[Number]
     variances: list[Number]
-    tables: dict[str, _TableBody]
-    moments: dict[str, _MomentsBody]
+    tables: dict[str, TableBody]
+    moments: dict[str, MomentsBody]
     guarantee: GuaranteeBody
     projection: ProjectionBody | None
-    scoring: _ScoringBody
+    scoring: ScoringBody
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:

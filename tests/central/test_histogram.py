@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
 from discreet.central.budget import Budget, Noise, rho_of, shares
 from discreet.central.choice import (
+    FINER_FROM,
     affordable,
     bins_for,
     choose,
@@ -20,10 +21,9 @@ from discreet.central.choice import (
     cuttings,
     merged,
     quality,
-    towards_zero,
 )
 from discreet.datasets import long_tailed
-from discreet.encoding import Cells
+from discreet.encoding import Cells, towards_zero
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
 from discreet.privacy import epsilon_of_rho
@@ -43,7 +43,7 @@ def test_cut_points_lie_inside_the_bounds_and_increase(lower, span, u, integer):
     if integer:
         lower, span = float(round(lower)), float(round(span) + 1)
     feature = Numeric("x", lower, lower + span, integer=integer)
-    points = cut_points(feature, u)
+    points = cut_points(feature, bins_for(u), u >= FINER_FROM)
     assert points == sorted(set(points))
     assert all(feature.lower < point < feature.upper + integer for point in points)
     schema = Schema([feature], "y", [0, 1])
@@ -66,7 +66,7 @@ def test_fast_binning_equals_searching(bounds, integer):
     lower, upper = (math.floor(bounds[0]), math.ceil(bounds[1])) if integer else bounds
     feature = Numeric("x", lower, upper, integer=integer)
     schema = Schema([feature], "y", [0, 1, 2], outliers="clip")
-    points = cut_points(feature, 1e4)
+    points = cut_points(feature, bins_for(1e4), finer=True)
     x = np.concatenate(
         [
             rng.uniform(lower, upper, 20_000),

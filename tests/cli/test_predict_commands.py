@@ -221,7 +221,16 @@ def test_a_file_stays_as_it_was_when_rows_turn_out_bad(refused: Refused) -> None
 
 def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(output._Bar, "draw", lambda self, done, total: drawn.append(done))
+
+    class Bar:
+        def __init__(self, unit: str) -> None: ...
+        def add_task(self, title: str, total: int | None) -> None: ...
+        def update(self, task: None, completed: int, total: int | None) -> None:
+            drawn.append(completed)
+
+        def stop(self) -> None: ...
+
+    monkeypatch.setattr(output, "_bar", Bar)
     with output.progress("work") as advance:
         advance(1)
     assert drawn == []  # no terminal
@@ -238,9 +247,12 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
     assert drawn == [4]
 
 
-def test_the_bar_draws_and_vanishes(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = output._Bar("counting", "rows")
-    bar.draw(10, 100)
-    bar.draw(20, None)
-    bar.close()
+def test_the_bar_draws_and_vanishes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(output, "PATIENCE", -1.0)
+    with output.progress("counting") as advance:
+        advance(10, 100)
+        advance(20)
     assert capsys.readouterr().out == ""

@@ -203,10 +203,6 @@ class Budget:
             return Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
         return Noise(Fraction(sensitivity) / cost)
 
-    def scale(self, cost: Fraction) -> float:
-        """Scale of the Laplace law with the variance that counts released at this cost have."""
-        return 0.5 / math.sqrt(cost) if self.concentrated else 1 / float(cost)
-
     def selection(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import Budget
-from discreet.encoding import Cells, equal_width
+from discreet.encoding import Cells, equal_width, towards_zero
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric
@@ -40,6 +40,7 @@ from discreet.statistics import Table
 from discreet.tables.source import Source
 
 __all__ = [
+    "FINER_FROM",
     "Few",
     "affordable",
     "bins_for",
@@ -50,7 +51,6 @@ __all__ = [
     "merged",
     "quality",
     "right",
-    "towards_zero",
 ]
 
 CLEAR = 2.0
@@ -62,8 +62,6 @@ PRICE = 0.15
 FEWEST_BINS, MOST_BINS = 8, 64
 FINER_FROM = 2.0
 """People a class and unit of noise from which on cells near zero are worth their noise."""
-FACTOR, STEPS = 4, 5
-"""The bin next to zero is cut into STEPS + 1, each FACTOR times as wide as the next."""
 PLENTY = 1000
 """Rows times epsilon that are enough to tell candidates apart."""
 FEWEST_ROWS = 10_000
@@ -188,13 +186,15 @@ def bins_for(u: float) -> int:
     return int(min(max(2 ** round(math.log2(4 * u**0.3)), FEWEST_BINS), MOST_BINS))
 
 
-def cut_points(feature: Numeric, u: float) -> list[float]:
-    """Inner edges of the bins of a feature.
+def cut_points(feature: Numeric, bins: int, finer: bool = False) -> list[float]:
+    """Inner edges of bins of equal width, the one next to zero cut finer where that is told.
 
-    >>> cut_points(Numeric("age", 20, 100), 1.0)
+    >>> cut_points(Numeric("age", 20, 100), 8)
     [30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
     """
-    return _points(feature, bins_for(u), u >= FINER_FROM)
+    edges = equal_width(feature, bins)
+    near = towards_zero(feature, edges[1] - edges[0]) if finer else []
+    return sorted({*edges[1:-1], *near})
 
 
 def cuttings(feature: Numeric) -> list[list[float]]:
@@ -203,37 +203,8 @@ def cuttings(feature: Numeric) -> list[list[float]]:
     >>> [len(points) + 1 for points in cuttings(Numeric("age", 20, 100))]
     [4, 8, 16]
     """
-    ways = [_points(feature, 4, False), _points(feature, 8, False), _points(feature, 16, True)]
+    ways = [cut_points(feature, 4), cut_points(feature, 8), cut_points(feature, 16, finer=True)]
     return [way for i, way in enumerate(ways) if way not in ways[:i]]
-
-
-def _points(feature: Numeric, bins: int, finer: bool) -> list[float]:
-    edges = equal_width(feature, bins)
-    near = towards_zero(feature, edges[1] - edges[0]) if finer else []
-    return sorted({*edges[1:-1], *near})
-
-
-def towards_zero(feature: Numeric, width: float) -> list[float]:
-    """Cut points that near zero in geometric steps, from a bin width on, inside the bounds.
-
-    >>> towards_zero(Numeric("income", 0, 4096), 1024)
-    [256.0, 64.0, 16.0, 4.0, 1.0]
-    >>> towards_zero(Numeric("length", 8, 72), 8)
-    []
-    """
-    points: list[float] = []
-    for sign in (1, -1):
-        near = feature.lower if sign > 0 else -feature.upper
-        far = feature.upper if sign > 0 else -feature.lower
-        if far <= 0:
-            continue
-        start = width + max(near, 0.0)
-        for step in range(1, STEPS + 1):
-            size = start / FACTOR**step
-            size = float(math.ceil(size)) if feature.integer else size
-            if max(near, 0.0) < size < far:
-                points.append(sign * size)
-    return points
 
 
 def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:

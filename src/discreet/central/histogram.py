@@ -22,7 +22,17 @@ from typing import Any
 import numpy as np
 
 from discreet.central.budget import Budget, Settings, shares, weights_of
-from discreet.central.choice import PRICE, Few, affordable, choose, chosen, cut_points, right
+from discreet.central.choice import (
+    FINER_FROM,
+    PRICE,
+    Few,
+    affordable,
+    bins_for,
+    choose,
+    chosen,
+    cut_points,
+    right,
+)
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
@@ -91,10 +101,10 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     )
     released = Statistics(schema, totals, noise, tables, scoring=Scoring("log-ratios"))
     if selecting:
-        epsilon = budget.selection("choice of scoring", reserved)
         ratios = LogRatios(released)
         candidates = ratios.candidates()
         evidence = [ratios.evidence(one) for one in candidates]
+        epsilon = budget.selection("choice of scoring", reserved)
         quality = right(source, ratios, evidence, people, float(epsilon), random)
         released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
     return replace(released, guarantee=budget.guarantee(settings.assumptions, instead))
@@ -124,9 +134,12 @@ def _few(
         rest -= budget.whole * FOR_SELECTION
 
     def scale(number: int) -> float:
-        if number == features:
-            return everything.scale(everything.left / number)
-        return budget.scale((rest - cost) / number)
+        """Of the Laplace law with the variance that the tables of so many features have."""
+        payer, share = (
+            (everything, everything.left) if number == features else (budget, rest - cost)
+        )
+        share /= number
+        return 0.5 / math.sqrt(share) if payer.concentrated else 1 / float(share)
 
     surely = people[0] - people[1] / 2
     number = affordable(surely, len(source.schema.classes), features, scale)
@@ -161,6 +174,7 @@ def _bins(
             own = chosen.get(feature.name)
         if own is None:
             scale = math.sqrt(max(variances[feature.name], LEAST) / 2)
-            own = cut_points(feature, people / (len(schema.classes) * scale))
+            u = people / (len(schema.classes) * scale)
+            own = cut_points(feature, bins_for(u), u >= FINER_FROM)
         cuts[feature.name] = own
     return cuts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from functools import wraps
 from importlib import import_module
@@ -26,8 +26,14 @@ class CheckedGroup(click.Group):
         command = self.find(ctx, cmd_name)
         if command is None or isinstance(command, click.Group) or command.callback is None:
             return command
-        checked = copy(command)
-        checked.callback = _checked(command.callback)
+        checked, callback = copy(command), command.callback
+
+        @wraps(callback)
+        def run(*args: Any, **options: Any) -> Any:
+            check_outputs(click.get_current_context())
+            return callback(*args, **options)
+
+        checked.callback = run
         return checked
 
     def find(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -64,12 +70,3 @@ class LazyGroup(CheckedGroup):
         """List the commands with their lines."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self.steps.items()])
-
-
-def _checked(callback: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(callback)
-    def run(*args: Any, **options: Any) -> Any:
-        check_outputs(click.get_current_context())
-        return callback(*args, **options)
-
-    return run

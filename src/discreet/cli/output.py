@@ -80,42 +80,37 @@ def progress(title: str, unit: str = "rows", quiet: bool = False) -> Iterator[Ca
     if quiet or not sys.stderr.isatty():
         yield lambda done, total=None: None
         return
-    begun, bar = time.monotonic(), _Bar(title, unit)
+    begun = time.monotonic()
+    bar: Any = None
+    task: Any = None
 
     def advance(done: int, total: int | None = None) -> None:
-        if time.monotonic() - begun > PATIENCE:
-            bar.draw(done, total)
+        nonlocal bar, task
+        if time.monotonic() - begun <= PATIENCE:
+            return
+        if bar is None:
+            bar = _bar(unit)
+            task = bar.add_task(title, total=total)
+        bar.update(task, completed=done, total=total)
 
     try:
         yield advance
     finally:
-        bar.close()
+        if bar is not None:
+            bar.stop()
 
 
-class _Bar:
-    """A rich progress bar on standard error that exists once it is drawn."""
+def _bar(unit: str) -> Any:
+    """A rich progress bar on standard error, started."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    def __init__(self, title: str, unit: str) -> None:
-        self.title, self.unit = title, unit
-        self.bar: Any = None
-        self.task: Any = None
-
-    def draw(self, done: int, total: int | None) -> None:
-        if self.bar is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn(f"{{task.completed:,}} {self.unit}"),
-                TimeElapsedColumn(),
-                console=console(stderr=True),
-                transient=True,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task(self.title, total=total)
-        self.bar.update(self.task, completed=done, total=total)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn(f"{{task.completed:,}} {unit}"),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+    bar.start()
+    return bar

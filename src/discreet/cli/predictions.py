@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,7 +72,11 @@ def opened(
 @contextmanager
 def _csv(path: Path | None, names: list[str], proba: bool) -> Iterator[Write]:
     words = np.array(names, dtype=object)
-    with _text(path) as stream:
+    stream: IO[str]
+    place = (
+        nullcontext(sys.stdout) if path is None else path.open("w", encoding="utf-8", newline="")
+    )
+    with place as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["prediction", *(f"P({name})" for name in names if proba)])
 
@@ -82,16 +86,7 @@ def _csv(path: Path | None, names: list[str], proba: bool) -> Iterator[Write]:
             writer.writerows(zip(labels, *columns, strict=True))
 
         yield write
-
-
-@contextmanager
-def _text(path: Path | None) -> Iterator[IO[str]]:
-    if path is None:
-        yield sys.stdout
-        sys.stdout.flush()
-    else:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
+        stream.flush()
 
 
 @contextmanager

@@ -101,21 +101,18 @@ def train(
     from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(Method))
-    public = read_schema(path)
-    asked: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "method": method,
-        "settings": Settings(
+    spending: Spending | None = None
+    with progress("Counting", "queries", as_json) as advance:
+        public = read_schema(path)
+        settings = Settings(
             allocation,
             "auto" if bins is None else bins,
             likelihood,
             assumptions=() if public.inferred else (PUBLIC,),
-        ),
-    }
-    check(public, **asked)  # what cannot be kept is refused before anything is read or paid
-    spending: Spending | None = None
-    with progress("Counting", "queries", as_json) as advance:
+        )
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
+        asked["settings"] = settings
+        check(public, **asked)  # what cannot be kept is refused before anything is read or paid
         rows = TableSource(data, public, table=table, progress=advance)
         if budget_file is not None:
             rehearse(public, **asked)
@@ -133,9 +130,9 @@ def train(
         print_json(body | ({} if spending is None else {"budget": _state(spending)}))
         return
     click.echo(f"{output}: {method}, {len(public.features)} features", err=True)
-    console().print(str(promise))
-    for charge in promise.charges:
-        console().print(f"  {rounded_up(charge.epsilon)}  {charge.name}")
+    costs = [f"  {rounded_up(charge.epsilon)}  {charge.name}" for charge in promise.charges]
+    lines = "\n".join([str(promise), *costs])
+    console().print(lines)
     if spending is not None:
         click.echo(f"{budget_file}: {float(spending.left[0]):g} left", err=True)
         for reason in spending.broken:

@@ -74,7 +74,7 @@ class Report:
         if len(text) > LARGEST:
             raise FormatError(f"a report of {len(text)} characters; at most {LARGEST}")
         try:
-            body = load(text, "report", VERSION, _ReportBody)
+            body = load(text, "report", VERSION, ReportBody)
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
             raise FormatError("this is not a report: nested too deeply, or not Unicode") from None
         return cls(body.collection, body.id, body.question, tuple(body.value), body.simulated)
@@ -99,7 +99,7 @@ def identity_of(key: bytes) -> str:
     return hashlib.sha256(b"discreet/id" + key).hexdigest()[:32]
 
 
-class _ReportBody(Body):
+class ReportBody(Body):
     model_config = ConfigDict(strict=True)  # 1, not "1", 1.0 or true
 
     collection: str

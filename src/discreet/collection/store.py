@@ -128,7 +128,7 @@ class Store(abc.ABC):
         if ALLOWANCE not in self._names():
             return None
         with _damaged("the allowance kept on this device"):
-            return load(self._read(ALLOWANCE), "allowance", VERSION, _AllowanceBody).epsilon
+            return load(self._read(ALLOWANCE), "allowance", VERSION, AllowanceBody).epsilon
 
     def allow(self, epsilon: float) -> None:
         """Set what all answers together may cost, in place of what was allowed before.
@@ -148,7 +148,7 @@ class Store(abc.ABC):
         for number in range(count):
             with _damaged("a report kept on this device"):
                 text = self._read(_file(collection, number, "report"))
-                body = load(text, "kept-report", VERSION, _KeptBody)
+                body = load(text, "kept-report", VERSION, KeptBody)
             found.append(Kept(body.report, body.key))
         return found
 
@@ -157,9 +157,9 @@ class Store(abc.ABC):
         text = dump("kept-report", VERSION, vars(kept))
         return self._write(_file(collection, number, "report"), text)
 
-    def _drawn(self, name: str) -> _DrawnBody:
+    def _drawn(self, name: str) -> DrawnBody:
         with _damaged("a question kept on this device"):
-            return load(self._read(name), "drawn-question", VERSION, _DrawnBody)
+            return load(self._read(name), "drawn-question", VERSION, DrawnBody)
 
 
 class MemoryStore(Store):
@@ -238,16 +238,16 @@ def _file(collection: str, number: int, what: str) -> str:
     return f"{collection.removeprefix('sha256:')[:32]}-{number}.{what}.json"
 
 
-class _DrawnBody(Body):
+class DrawnBody(Body):
     collection: str
     question: int
     epsilon: float
 
 
-class _KeptBody(Body):
+class KeptBody(Body):
     report: str
     key: str
 
 
-class _AllowanceBody(Body):
+class AllowanceBody(Body):
     epsilon: float

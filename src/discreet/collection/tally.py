@@ -334,7 +334,7 @@ class Tally(Generic[C]):
     @classmethod
     def from_json(cls, text: str | bytes) -> Tally[Any]:
         """Read what :meth:`to_json` wrote; what contradicts itself is refused."""
-        body = load(text, "tally", VERSION, _TallyBody)
+        body = load(text, "tally", VERSION, TallyBody)
         collection = collection_of(body.collection)
         widths = [question.size or 0 for question in collection.questions]
         if len(body.counted) != len(widths) or list(map(len, body.sums)) != widths:
@@ -425,7 +425,7 @@ def refusals(
     return faults
 
 
-class _TallyBody(Body):
+class TallyBody(Body):
     collection: str
     counted: list[int]
     sums: list[list[int]]

@@ -25,7 +25,7 @@ from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import shrunk, toned_down
 from discreet.estimation.smoothing import smoothed
 from discreet.model import CellFactor, Factor, NaiveBayesModel
-from discreet.statistics import Likelihood, Postprocess, Scoring, Statistics, Table
+from discreet.statistics import Likelihood, Postprocess, Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
 
@@ -133,7 +133,14 @@ def estimate(
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     statistics = replace(statistics, scoring=replace(statistics.scoring, **changes))
     scoring = statistics.scoring
-    share, factors = _tabled(statistics, scoring)
+    how = scoring.postprocess or _deserved(statistics)
+    factors: dict[str, Factor]
+    if how == "log-ratios":
+        ratios = LogRatios(statistics)
+        share, factors = ratios.prior, {**ratios.factors(scoring)}
+    else:
+        share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
+        factors = _cell_factors(statistics, how, scoring.smoothing, share)
     dense = {n: m for n, m in statistics.moments.items() if n not in statistics.tables}
     if dense:
         factors.update(gaussian_factors(dense, statistics.schema, scoring))
@@ -147,16 +154,6 @@ def estimate(
         statistics.guarantee,
         statistics.projection,
     )
-
-
-def _tabled(statistics: Statistics, scoring: Scoring) -> tuple[Floats, dict[str, Factor]]:
-    """Class shares, and the factors of the features that come as tables."""
-    how = scoring.postprocess or _deserved(statistics)
-    if how == "log-ratios":
-        ratios = LogRatios(statistics)
-        return ratios.prior, {**ratios.factors(scoring)}
-    share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
-    return share, _cell_factors(statistics, how, scoring.smoothing, share)
 
 
 def _deserved(statistics: Statistics) -> Postprocess:

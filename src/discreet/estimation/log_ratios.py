@@ -75,16 +75,16 @@ class LogRatios:
             for way, kind, beta in product(bins, kinds, (1.0, 0.5))
         ]
         whole = self._of_bins["average"] | self._of_categories["average"]
-        order = sorted(whole, key=lambda name: -self._information(name, whole[name]))
+        # mutual information of class and feature, as far as the shrunk ratios show it
+        told = {
+            name: float((self.prior[:, None] * np.exp(ratio) * self._margins[name] * ratio).sum())
+            for name, ratio in whole.items()
+        }
+        order = sorted(whole, key=lambda name: -told[name])
         for size in TOPS:
             if size < len(order):
                 found.append(replace(default, features=tuple(order[:size])))
         return found
-
-    def _information(self, name: str, ratio: Floats) -> float:
-        """Mutual information of class and feature, as far as the shrunk ratios show it."""
-        joint = self.prior[:, None] * np.exp(ratio) * self._margins[name]
-        return float((joint * ratio).sum())
 
     def evidence(self, scoring: Scoring) -> dict[str, Floats]:
         """Beta log r of the features that a scoring uses, each of shape (classes, cells)."""
@@ -129,28 +129,23 @@ def _prior(statistics: Statistics) -> Floats:
 
 def _bins(numeric: Mapping[str, Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:
     """Ratios of numeric features: the mean of three estimates, and that with a normal density."""
-    learnt, trees = bayes(numeric, prior), _trees(numeric)
-    average, fitted = {}, {}
-    for name, one in numeric.items():
-        by_class, pooled = trees[name]
-        steps = np.log(by_class / pooled)
-        average[name] = (simple(one) + steps + learnt[name]) / 3
-        dense = (steps + normal(by_class, pooled, one)) / 2
-        fitted[name] = (average[name] + dense) / 2
-    return {"average": average, "fitted": fitted}
-
-
-def _trees(features: Mapping[str, Noisy]) -> dict[str, tuple[Floats, Floats]]:
-    """The tree of every feature; those with equally many bins are done together."""
+    learnt = bayes(numeric, prior)
     groups: dict[int, list[str]] = {}
-    for name, one in features.items():
+    for name, one in numeric.items():  # features with equally many bins are done together
         groups.setdefault(one.counts.shape[1], []).append(name)
-    found = {}
+    average, fitted = {}, {}
     for names in groups.values():
-        counts = np.array([features[name].counts for name in names])
-        by_class, pooled = tree(counts, np.array([features[n].deviation for n in names]))
-        found.update({name: (by_class[i], pooled[i]) for i, name in enumerate(names)})
-    return found
+        counts = np.array([numeric[name].counts for name in names])
+        trees = tree(counts, np.array([numeric[name].deviation for name in names]))
+        for name, by_class, pooled in zip(names, *trees, strict=True):
+            steps = np.log(by_class / pooled)
+            average[name] = (simple(numeric[name]) + steps + learnt[name]) / 3
+            dense = (steps + normal(by_class, pooled, numeric[name])) / 2
+            fitted[name] = (average[name] + dense) / 2
+    return {
+        "average": {name: average[name] for name in numeric},
+        "fitted": {name: fitted[name] for name in numeric},
+    }
 
 
 def _absence(table: Table, deviation: float) -> tuple[Floats, Floats]:

@@ -44,7 +44,7 @@ def shrunk(
     people : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
     """
-    parts = {n: _Interaction(*table, prior, people[n]) for n, table in tables.items()}
+    parts = {n: Interaction(*table, prior, people[n]) for n, table in tables.items()}
     weights = mixture_weights(
         np.array([part.log_evidence() for part in parts.values() if part.cells > 1]),
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
@@ -84,7 +84,7 @@ def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Fl
     }
 
 
-class _Interaction:
+class Interaction:
     """One feature: its margin, and what is left of the table when margin and prior are removed."""
 
     def __init__(self, counts: Floats, variances: Floats, prior: Floats, people: float) -> None:

@@ -108,7 +108,7 @@ def tree(counts: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     return by_class, pooled
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     """The halvings at one depth of the tree: ranges of bins; of every bin its range and half."""
 
     low: Indices
@@ -120,14 +120,14 @@ class _Level(NamedTuple):
 
 
 @cache
-def _levels(cells: int) -> tuple[_Level, ...]:
+def _levels(cells: int) -> tuple[Level, ...]:
     found, ranges = [], [(0, cells)]
     while ranges := [(low, high) for low, high in ranges if high - low > 1]:
         low, high = np.array(ranges).T
         middle = (low + high + 1) // 2
         bins = np.concatenate([np.arange(*one) for one in ranges])
         node = np.repeat(np.arange(len(ranges)), high - low)
-        found.append(_Level(low, middle, high, bins, node, bins < middle[node]))
+        found.append(Level(low, middle, high, bins, node, bins < middle[node]))
         ranges = [
             pair for a, b, c in zip(low, middle, high, strict=True) for pair in ((a, b), (b, c))
         ]
@@ -147,7 +147,9 @@ def normal(by_class: Floats, pooled: Floats, one: Noisy) -> Floats:
     spread = np.maximum(spread, 1e-3 * _spread(pooled, centres, width)[1])
     away = centres - mean[:, None]
     density = -0.5 * (away**2 / spread[:, None] + np.log(spread)[:, None]) + np.log(width)
-    return np.asarray(density - _log_sum(density) - np.log(pooled))
+    top = density.max(axis=1, keepdims=True)
+    whole = top + np.log(np.exp(density - top).sum(axis=1, keepdims=True))
+    return np.asarray(density - whole - np.log(pooled))
 
 
 def _spread(share: Floats, centres: Floats, width: Floats) -> tuple[Floats, Floats]:
@@ -157,16 +159,11 @@ def _spread(share: Floats, centres: Floats, width: Floats) -> tuple[Floats, Floa
     return mean, ((away**2 + width**2 / 12) * share).sum(axis=-1)
 
 
-def _log_sum(x: Floats) -> Floats:
-    top = x.max(axis=1, keepdims=True)
-    return np.asarray(top + np.log(np.exp(x - top).sum(axis=1, keepdims=True)))
-
-
 def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     """Empirical Bayes log-ratios of several features, whose strengths share one distribution."""
-    parts = {name: _RatioLaw(one, prior) for name, one in features.items()}
+    parts = {name: RatioLaw(one, prior) for name, one in features.items()}
     weights = mixture_weights(
-        np.array([part.log_evidence() for part in parts.values()]),
+        np.array([part.log_evidence for part in parts.values()]),
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
         prior_weight=1.0,
         steps=EM_STEPS,
@@ -174,7 +171,7 @@ def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     return {name: part.posterior(weights) for name, part in parts.items()}
 
 
-class _RatioLaw:
+class RatioLaw:
     """e = y - p Y, what is left of a table when class shares p and margin Y are taken out."""
 
     def __init__(self, one: Noisy, prior: Floats) -> None:
@@ -189,33 +186,24 @@ class _RatioLaw:
         noise = s * s * (1 - 2 * p + classes * p * p)
         self.variance = noise + cell * p * (1 - p) + LEAST
         self.scale = cell**2 * p * (1 - p)  # the prior variance of e at strength 1
-        self.freedom = (classes - 1) / classes
-
-    def log_evidence(self) -> Floats:
-        """Log-likelihood of the whole table under each strength."""
+        # log-likelihood of the whole table under each strength
         total = STRENGTHS[:, None, None] * self.scale + self.variance
-        return np.asarray(
-            -0.5 * self.freedom * (np.log(total) + self.left**2 / total).sum(axis=(1, 2))
-        )
+        cells = (np.log(total) + self.left**2 / total).sum(axis=(1, 2))
+        self.log_evidence = np.asarray(-0.5 * ((classes - 1) / classes) * cells)
 
     def posterior(self, weights: Floats) -> Floats:
         """Log-ratios at the posterior mean, made positive and normalised: sum of P r is 1."""
-        chance = responsibilities(self.log_evidence(), weights)
+        from scipy.special import erfcx
+
+        chance = responsibilities(self.log_evidence, weights)
         prior = STRENGTHS[:, None, None] * self.scale
         keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
         away = keep * self.left / self.expected
         spread = np.sqrt(keep * self.variance) / self.expected
-        ratio = _truncated_mean(1 + away, spread)
+        # the mean of a normal law that is known to be at least zero:
+        # phi(z) / (1 - Phi(z)) = sqrt(2/pi) / erfcx(z / sqrt 2)
+        mean, d = 1 + away, np.maximum(spread, 1e-9)
+        tail = erfcx(np.clip(-mean / d, -25.0, 1e6) / np.sqrt(2))
+        ratio = np.maximum(mean + d * (np.sqrt(2 / np.pi) / np.maximum(tail, 1e-300)), 0.0)
         ratio = np.maximum(ratio, 1e-4)
         return np.asarray(np.log(ratio / (ratio @ self.share)[:, None]))
-
-
-def _truncated_mean(mean: Floats, deviation: Floats) -> Floats:
-    """Mean of a normal law that is known to be at least zero."""
-    from scipy.special import erfcx
-
-    d = np.maximum(deviation, 1e-9)
-    z = -mean / d
-    # phi(z) / (1 - Phi(z)) = sqrt(2/pi) / erfcx(z / sqrt 2)
-    hazard = np.sqrt(2 / np.pi) / np.maximum(erfcx(np.clip(z, -25.0, 1e6) / np.sqrt(2)), 1e-300)
-    return np.asarray(np.maximum(mean + d * hazard, 0.0))

@@ -273,7 +273,7 @@ class Plan(Document):
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
         """Read a plan, and check that its probabilities keep what its epsilon promises."""
-        body = load(text, "plan", VERSION, _PlanBody)
+        body = load(text, "plan", VERSION, PlanBody)
         try:
             schema = body.public.value()
             plan = cls(
@@ -305,7 +305,7 @@ def share_of(epsilon: float, reports: int) -> float:
     return part
 
 
-class _PlanBody(Body):
+class PlanBody(Body):
     public: SchemaBody = Field(alias="schema")
     epsilon: float
     assignment: Assignment

@@ -44,10 +44,6 @@ class CellFactor:
         if not (self.log_probability <= 1e-9).all():
             raise FormatError(f"{self.name}: a probability is above one or not a number")
 
-    def score(self, column: Any) -> Floats:
-        """What each row's cell adds to each class, of shape (rows, classes)."""
-        return np.ascontiguousarray(self.log_probability.T)[self.cells.column(column)]
-
     def label(self, value: Any, schema: Schema) -> str:
         """The cell of a value, in words."""
         return self.cells.labels[self.cells.index(value)]

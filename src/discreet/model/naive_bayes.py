@@ -55,6 +55,11 @@ class NaiveBayesModel:
         The promise under which it was trained; void where the schema was inferred.
     projection : Projection, optional
         What makes the columns of ``schema`` from the original ones; without one they are the same.
+
+    Attributes
+    ----------
+    inputs : Schema
+        Of the rows that the model reads: of the original columns.
     """
 
     schema: Schema
@@ -62,8 +67,11 @@ class NaiveBayesModel:
     factors: Sequence[Factor]
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
     projection: Projection | None = None
+    inputs: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        before = self.schema if self.projection is None else self.projection.before
+        object.__setattr__(self, "inputs", before)
         object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
         classes = len(self.schema.classes)
         names = [factor.name for factor in self.factors]
@@ -81,11 +89,6 @@ class NaiveBayesModel:
         """The classes, in the order of the columns of the predictions."""
         return np.array(self.schema.classes)
 
-    @property
-    def inputs(self) -> Schema:
-        """The schema of the rows that the model reads: of the original columns."""
-        return self.schema if self.projection is None else self.projection.before
-
     def predict_joint_log_proba(self, rows: Any) -> Floats:
         """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
         names = self.inputs.names
@@ -96,15 +99,12 @@ class NaiveBayesModel:
         """As :meth:`predict_joint_log_proba`, for so many rows as columns by name."""
         if self.projection is not None:
             columns = self.projection.columns(columns)
-        return self._scored(columns, rows)
-
-    def _scored(self, columns: Mapping[str, Any], rows: int) -> Floats:
-        """The score of columns as the model's own schema has them."""
         score = np.tile(self.log_prior, (rows, 1))
         numbers: list[tuple[GaussianFactor, Any]] = []
         for factor in self.factors:
             if isinstance(factor, CellFactor):
-                score += factor.score(columns[factor.name])
+                by_cell = np.ascontiguousarray(factor.log_probability.T)
+                score += by_cell[factor.cells.column(columns[factor.name])]
             else:
                 numbers.append((factor, columns[factor.name]))
         if numbers:
@@ -172,9 +172,9 @@ class NaiveBayesModel:
         if not isinstance(row, Mapping):
             row = dict(zip(names, row, strict=True))
         columns = {name: np.array([row.get(name)], dtype=object) for name in names}
+        joint = self.score_columns(columns, 1)[0]
         if self.projection is not None:
             columns = self.projection.columns(columns)
-        joint = self._scored(columns, 1)[0]
         order = np.argsort(-joint, kind="stable")
         winner = int(order[0])
         other = int(order[1]) if len(order) > 1 else winner
@@ -183,7 +183,7 @@ class NaiveBayesModel:
         evidence = []
         for factor in self.factors:
             alone = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor])
-            score = alone._scored(columns, 1)[0]
+            score = alone.score_columns(columns, 1)[0]
             label = factor.label(columns[factor.name][0], self.schema)
             evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
         evidence.sort(key=lambda one: -abs(one.log_odds))
@@ -201,10 +201,11 @@ class NaiveBayesModel:
 
     def to_json(self) -> str:
         """Write the model as versioned JSON."""
+        factors = [factor_body(factor) for factor in self.factors]
         body = {
             "schema": self.schema.to_body(),
             "log_prior": self.log_prior.tolist(),
-            "factors": [factor_body(factor) for factor in self.factors],
+            "factors": factors,
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
         }
@@ -213,7 +214,7 @@ class NaiveBayesModel:
     @classmethod
     def from_json(cls, text: str | bytes) -> NaiveBayesModel:
         """Read a model; what is damaged, newer or of another kind is refused."""
-        body = load(text, "model", VERSION, _ModelBody)
+        body = load(text, "model", VERSION, ModelBody)
         schema = body.public.value()
         try:
             factors = [factor.factor(schema) for factor in body.factors]
@@ -245,7 +246,7 @@ def normalised(joint: Floats) -> Floats:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-class _ModelBody(Body):
+class ModelBody(Body):
     public: SchemaBody = Field(alias="schema")
     log_prior: list[float]
     factors: list[CellBody | GaussianBody]

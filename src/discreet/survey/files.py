@@ -25,12 +25,12 @@ Weight = int | float | str
 OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
 
 
-class _PersonalBody(Body):
+class PersonalBody(Body):
     wording: str = ""
     law: list[Weight] | None = None
 
 
-class _QuestionBody(Body):
+class SurveyQuestionBody(Body):
     name: str
     wording: str = ""
     answers: list[Value] | None = None
@@ -39,7 +39,7 @@ class _QuestionBody(Body):
     integer: bool = False
     cuts: list[float] | None = None
     optional: bool = False
-    personal: _PersonalBody = _PersonalBody()
+    personal: PersonalBody = PersonalBody()
 
     def feature(self) -> Feature:
         if self.answers is not None:
@@ -53,20 +53,20 @@ class _QuestionBody(Body):
         return Numeric(self.name, self.lower, self.upper, self.integer, self.optional)
 
 
-class _JointBody(Body):
+class JointBody(Body):
     questions: list[str]
     law: list[Any]
 
 
-class _Body(Body):
+class QuestionnaireBody(Body):
     title: str = ""
     introduction: str = ""
     notes: list[str] = []
     target: str
     personal: str = "device"
     device: str = "software"
-    questions: list[_QuestionBody]
-    joint: list[_JointBody] = []
+    questions: list[SurveyQuestionBody]
+    joint: list[JointBody] = []
     groups: list[GroupBody]
     missing: Any = "skip"
     outliers: Any = "error"
@@ -124,7 +124,7 @@ def questionnaire_of(text: str | bytes) -> Questionnaire:
     """Read a questionnaire and explain what is wrong with it."""
     from discreet.survey.questionnaire import VERSION
 
-    body = load(text, "questionnaire", VERSION, _Body, sealed=False)
+    body = load(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
     made = _made(body)
     stated = body.channels
     actual = [{"model": channel.name, **channel.parameters()} for channel in made.channels]
@@ -136,7 +136,7 @@ def questionnaire_of(text: str | bytes) -> Questionnaire:
     return made
 
 
-def _made(body: _Body) -> Questionnaire:
+def _made(body: QuestionnaireBody) -> Questionnaire:
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire, Wording
 
     names = [question.name for question in body.questions]

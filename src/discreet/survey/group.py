@@ -205,7 +205,7 @@ def _plain(theta: Any) -> Number | None:
     return theta.item() if hasattr(theta, "item") else theta  # type: ignore[no-any-return]
 
 
-class _BeliefBody(Body):
+class BeliefBody(Body):
     prior: Number
     posterior: Number
 
@@ -217,7 +217,7 @@ class GroupBody(Body):
     model: Model = "unrelated"
     theta: Number | None = None
     epsilon: float | None = None
-    belief: _BeliefBody | None = None
+    belief: BeliefBody | None = None
 
     def group(self) -> Group:
         """The group this shape stands for."""

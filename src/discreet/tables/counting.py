@@ -17,7 +17,7 @@ memory, and a result that would be cut is an error, never a smaller count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -150,7 +150,7 @@ class Counting:
     def totals(self) -> Array:
         """How many rows each class has; nothing else is looked at."""
         where, result, _ = self._fetch(self.rows.totals(), 1)
-        return self._spread(where, result, "n")
+        return self._added(result, "n", where)
 
     def run(self, moments: str | None, order: bool) -> Statistics:
         """Exact statistics; parameters as those of :func:`count`."""
@@ -191,7 +191,7 @@ class Counting:
         """Totals and moments, from one query or, for floats, two."""
         where, result, _ = self._fetch(self.rows.by_class(moments), 1)
         check_numbers(self.rows, result)
-        totals = self._spread(where, result, "n")
+        totals = self._added(result, "n", where)
         numeric = self.rows.numeric
         if moments is None or not numeric:
             return totals, {}
@@ -224,42 +224,39 @@ class Counting:
     def _each(self, where: Array, result: Any, letter: str, kind: Any = None) -> Array:
         """One number a numeric feature and class."""
         numeric = range(len(self.rows.numeric))
-        return np.array([self._spread(where, result, f"{letter}{j}", kind) for j in numeric])
+        return np.array([self._added(result, f"{letter}{j}", where, kind=kind) for j in numeric])
 
-    def _spread(self, where: Array, result: Any, name: str, kind: Any = None) -> Array:
-        """One number per class, zero for classes without rows."""
+    def _added(
+        self, result: Any, name: str, *places: Array, width: int | None = None, kind: Any = None
+    ) -> Array:
+        """A column added up by class and, where there is a width, by cell; zero where no row is.
+
+        Exactly: drivers give integers as int64, Decimal or hugeint.
+        """
         kind = kind or (np.int64 if self.rows.weights is None else np.float64)
-        out = np.zeros(self.rows.target.size, dtype=kind)
-        np.add.at(out, where, _column(result, name, kind))
+        cast = int if kind is np.int64 else float
+        numbers = [cast(value or 0) for value in result.column(name).to_pylist()]
+        classes = self.rows.target.size
+        out = np.zeros(classes if width is None else (classes, width), dtype=kind)
+        np.add.at(out, places, np.array(numbers, dtype=kind))
         return out
 
     def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
-        kind = np.int64 if self.rows.weights is None else np.float64
         most = prod(self.rows.most_keys(name) for name in group)
         # a query gives the bin of a number, and of everything else the value
         lookups = [int if (one := self.rows.cells[name]).edges else one.index for name in group]
         where, result, found = self._fetch(self.rows.by_cells(group), most, lookups)
-        numbers = _column(result, "n", kind)
         for name, cell in zip(group, found, strict=True):
             cells = self.rows.cells[name]
-            counts = np.zeros((self.rows.target.size, cells.size), dtype=kind)
-            np.add.at(counts, (where, cell), numbers)
-            yield name, Table(cells, counts)
+            yield name, Table(cells, self._added(result, "n", where, cell, width=cells.size))
 
     def _order(self, feature: Numeric) -> Order:
         grid = Grid.of(feature)
         where, result, _ = self._fetch(self.rows.by_level(feature.name), grid.levels + 1)
-        levels, position = np.unique(_column(result, "k", np.int64), return_inverse=True)
-        counts = np.zeros((self.rows.target.size, len(levels)), dtype=np.int64)
-        np.add.at(counts, (where, position), _column(result, "n", np.int64))
+        found = np.array([int(level) for level in result.column("k").to_pylist()], dtype=np.int64)
+        levels, position = np.unique(found, return_inverse=True)
+        counts = self._added(result, "n", where, position, width=len(levels), kind=np.int64)
         return Order(feature, grid, levels, counts)
-
-
-def _column(result: Any, name: str, kind: Any) -> Array:
-    """A column of a result, exactly: drivers give integers as int64, Decimal or hugeint."""
-    values: Iterable[Any] = result.column(name).to_pylist()
-    cast = int if kind is np.int64 else float
-    return np.array([cast(value or 0) for value in values], dtype=kind)
 
 
 def _indices(column: Any, index: Callable[[Any], int]) -> Integers:

@@ -37,7 +37,7 @@ class Rows:
         self.table, self.schema, self.weights = table, schema, weights
         self.numeric = [f for f in schema.features if isinstance(f, Numeric)]
         self.cells = {
-            feature.name: Cells.of(schema, feature.name, 8 if bins is None else bins)
+            feature.name: Cells.of(schema, feature, 8 if bins is None else bins)
             for feature in schema.features
             if bins is not None or not isinstance(feature, Numeric)
         }

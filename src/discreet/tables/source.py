@@ -121,7 +121,7 @@ class Columns:
     def _counted(self, bins: Bins) -> Statistics:
         """The same tables, with plain numbers taken the fast way."""
         numbers = {
-            feature.name: Cells.of(self.schema, feature.name, bins)
+            feature.name: Cells.of(self.schema, feature, bins)
             for feature in self.schema.features
             if isinstance(feature, Numeric) and _plain(self.columns[feature.name])
         }
@@ -195,7 +195,17 @@ class TableSource:
         from discreet.tables.engines import reading
         from discreet.tables.queries import Rows
 
-        streamed = self._streamed(bins) if moments is None and not order else {}
+        streamed = {}
+        embedded = self.rows.get_backend().name == "duckdb"
+        if embedded and bins is not None and moments is None and not order:
+            # such numbers are handed over faster than the engine could cut them itself
+            kinds = self.rows.schema()
+            streamed = {
+                feature.name: Cells.of(self.schema, feature, bins)
+                for feature in self.schema.features
+                if isinstance(feature, Numeric)
+                and (kinds[feature.name].is_floating() or kinds[feature.name].is_integer())
+            }
         rest = [feature for feature in self.schema.features if feature.name not in streamed]
         with reading(self.source):
             tables = self._binned(streamed) if streamed else {}
@@ -210,18 +220,6 @@ class TableSource:
         return Statistics(
             self.schema, found.totals, tables=ordered, moments=found.moments, orders=found.orders
         )
-
-    def _streamed(self, bins: Bins | None) -> dict[str, Cells]:
-        """Numbers that the embedded engine hands over faster than it could cut them itself."""
-        if bins is None or self.rows.get_backend().name != "duckdb":
-            return {}
-        kinds = self.rows.schema()
-        return {
-            feature.name: Cells.of(self.schema, feature.name, bins)
-            for feature in self.schema.features
-            if isinstance(feature, Numeric)
-            and (kinds[feature.name].is_floating() or kinds[feature.name].is_integer())
-        }
 
     def _binned(self, cells: dict[str, Cells]) -> dict[str, Table]:
         from discreet.tables.engines import arrow_batches
