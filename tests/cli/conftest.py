@@ -9,17 +9,24 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from discreet import MixedNB
 from discreet.cli import main
+from discreet.datasets import mortgage
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``discreet demo --out`` writes."""
+    """The files that ``discreet demo`` writes, with a model that is the same every time."""
     folder = tmp_path_factory.mktemp("demo")
-    result = CliRunner().invoke(main, ["demo", "--rows", "800", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
+    people = mortgage(1600, seed=0)
+    known, others = people.frame[:800], people.frame[800:]
+    model = MixedNB(schema=people.schema).fit(people.X[:800], people.y[:800]).model_
+    (folder / "model.json").write_text(model.to_json())
+    (folder / "schema.json").write_text(people.schema.to_json())
+    known.to_csv(folder / "population.csv", index=False)
+    others.to_csv(folder / "others.csv", index=False)
     return folder
 
 

@@ -105,51 +105,57 @@ def test_an_export_that_cannot_be_written(refused: Refused) -> None:
     assert "does not exist" in said
 
 
-def test_the_demo_tells_a_newcomer_everything(run: Run) -> None:
-    result = run("demo", "--rows", 500, "--out", "fresh", "--seed", 3)
-    assert result.exit_code == 0
-    for part in ("epsilon", "full trust", "No privacy", "log-odds", "rather than", "±"):
+@pytest.mark.slow
+def test_the_demo_tells_a_newcomer_everything(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run("demo", "--rows", 1000, "--out", "fresh", "--seed", 3)
+    assert result.exit_code == 0, result.output
+    for part in ("At epsilon 1", "nobody", "the curator", "log-odds", "±", "Report: fresh/"):
         assert part in result.stdout
-    assert result.stderr == ""
-    next_steps = [line.split() for line in result.stdout.splitlines() if "fresh/" in line]
-    assert len(next_steps) == 4
-    for step in next_steps:
+    shown, next_steps = result.stdout.split("\nNext\n")
+    assert max(map(len, shown.splitlines())) <= 80
+    steps = [line.split() for line in next_steps.splitlines()]
+    assert len(steps) == 3
+    for step in steps:
         assert step[0] == "discreet"
         assert run(*step[1:]).exit_code == 0
-
-
-def test_the_demo_for_scripts(run: Run) -> None:
-    result = run("demo", "--rows", 2000, "--json", "--out", "fresh")
-    body = json.loads(result.stdout)
-    by_trust = {row["trust"]: row for row in body["table"]}
-    assert len(by_trust) == len(demo.ROWS)
-    full, none = by_trust["full trust"], by_trust["none needed"]
-    assert full["epsilon"] == "inf"
-    assert none["interval"][1] < full["interval"][0]
-    assert full["accuracy"] < by_trust["(the truth)"]["accuracy"] + 0.02
-    assert by_trust["(the truth)"]["accuracy"] == MORTGAGE_BAYES_ACCURACY
-    assert Schema.read(body["files"]["schema.json"]) == MORTGAGE_SCHEMA
-    evaluated = run("evaluate", "fresh/model.json", "fresh/others.csv", "--json").stdout
-    assert json.loads(evaluated)["accuracy"] == full["accuracy"]
-
-
-def test_the_demo_fits_into_eighty_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = run("demo", "--rows", 500).stdout.splitlines()
-    assert max(map(len, lines)) <= 80
+    promise = NaiveBayesModel.read("fresh/model.json").guarantee
+    assert promise.epsilon == 1
+    assert not promise.void
 
 
 @pytest.mark.slow
-def test_the_demo_is_the_same_again(run: Run) -> None:
-    assert run("demo", "--rows", 50).stdout == run("demo", "--rows", 50).stdout
-    assert run("demo", "--rows", 50).stdout != run("demo", "--rows", 50, "--seed", 1).stdout
+def test_the_demo_for_scripts_is_the_same_again(run: Run) -> None:
+    words = ("demo", "--rows", 1000, "--json", "--out", "fresh")
+    one, two = (json.loads(run(*words).stdout) for _ in range(2))
+    assert {cell["trust"] for cell in one["results"]} == {"central", "federated", "survey", "local"}
+    assert [c["accuracy"] for c in one["results"]] == [c["accuracy"] for c in two["results"]]
+    assert one["majority"]["accuracy"] < one["non_private"]["interval"][0]
+    assert one["non_private"]["accuracy"] < MORTGAGE_BAYES_ACCURACY + 0.02
+    assert Schema.read(one["files"]["schema"]) == MORTGAGE_SCHEMA
 
 
-def test_another_trust_model_is_one_more_function(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.slow
+def test_the_demo_takes_other_tables(run: Run) -> None:
+    result = run("demo", "--dataset", "balance_scale", "--out", "fresh")
+    assert result.exit_code == 0, result.output
+    assert "always" in result.stdout
+    assert "invented" not in Path("fresh/report.html").read_text()
+    assert "no benchmark table" in run("demo", "--dataset", "nothing").stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "terminal", "opened"),
+    [({"DISPLAY": ":0"}, True, True), ({"DISPLAY": ":0"}, False, False), ({}, True, False),
+     ({"DISPLAY": ":0", "CI": "1"}, True, False)],
+)  # fmt: skip
+def test_the_report_opens_only_where_somebody_looks(
+    environment: dict[str, str], terminal: bool, opened: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def central(stage: demo.Stage) -> demo.Row:
-        return demo.Row("one curator", "the curator", 1.0, 0.8, (0.79, 0.81), "noise is added")
-
-    monkeypatch.setattr(demo, "ROWS", [*demo.ROWS, central])
-    assert "one curator" in run("demo", "--rows", 50).stdout
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    assert demo._somebody_looks() is opened

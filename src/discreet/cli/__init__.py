@@ -22,7 +22,7 @@ from discreet.errors import DiscreetError
 __all__ = ["main"]
 
 COMMANDS = {
-    "demo": ("demo", "Train and explain a classifier on a bundled population."),
+    "demo": ("demo", "The same classifier under every trust model, with a report."),
     "schema": ("schema", "Infer, check and show the public description of a table."),
     "train": ("train", "Train a classifier under a promise to everyone in a table."),
     "local": ("local", "Collect from people who trust nobody: plan, report, tally, train."),
@@ -31,7 +31,7 @@ COMMANDS = {
     "predict": ("predict", "Predict the classes of a table's rows."),
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
-    "simulate": ("simulate", "What local privacy would cost on your own table."),
+    "compare": ("compare", "What each degree of trust costs on your own table."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
     "datasets": ("datasets", "List and fetch the benchmark tables."),
 }
@@ -99,7 +99,7 @@ class Program(LazyGroup):
     cls=Program,
     steps=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: discreet demo --out demo",
+    epilog="Start with: discreet demo",
 )
 @click.version_option(__version__, prog_name="discreet", message="%(prog)s %(version)s")
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,13 @@ from discreet.schema import Value, text_of
 
 __all__ = ["Scores", "cross_validate", "folds", "score", "wilson"]
 
+Z95 = 1.959963984540054
+"""Quantile of the standard normal for 95 % intervals."""
+TENTHS = 10
+"""Groups of a calibration table."""
 
-def wilson(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float]:
+
+def wilson(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval of a share, 95 % by default; it stays inside [0, 1].
 
     (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n): Wilson 1927.
@@ -58,20 +63,31 @@ class Scores:
     classes : tuple
     confusion : array of shape (classes, classes)
         Rows by true class (down) and predicted class (across).
-    loss : float
-        Sum of -log P(true class) over the rows.
+    loss, squares : float
+        Sums of -log P(true class) over the rows, and of its square.
+    reliability : array of shape (10, 3)
+        By how probable the model called its prediction, in tenths: rows, sum of that probability,
+        right predictions.
     """
 
     classes: tuple[Value, ...]
     confusion: Integers
     loss: float
+    squares: float = math.nan
+    reliability: Floats = field(default_factory=lambda: np.zeros((TENTHS, 3)))
 
     def __add__(self, other: Scores) -> Scores:
         if not isinstance(other, Scores):
             return NotImplemented
         if self.classes != other.classes:
             raise EstimationError("these scores are about different classes; they cannot be added")
-        return Scores(self.classes, self.confusion + other.confusion, self.loss + other.loss)
+        return Scores(
+            self.classes,
+            self.confusion + other.confusion,
+            self.loss + other.loss,
+            self.squares + other.squares,
+            self.reliability + other.reliability,
+        )
 
     @property
     def rows(self) -> int:
@@ -115,22 +131,82 @@ class Scores:
         """Mean of -log P(true class)."""
         return self.loss / self.rows if self.rows else math.nan
 
+    @property
+    def log_loss_interval(self) -> tuple[float, float]:
+        """95 % interval of the log loss, by the normal approximation; NaN for a single row."""
+        if self.rows < 2:
+            return math.nan, math.nan
+        spread = max(0.0, self.squares / self.rows - self.log_loss**2) / (self.rows - 1)
+        half = Z95 * math.sqrt(spread)
+        return max(0.0, self.log_loss - half), self.log_loss + half
+
+    @property
+    def calibration_error(self) -> float:
+        """How far confidence and hit rate lie apart: mean over the rows, in ten groups of them.
+
+        The expected calibration error of Naeini, Cooper, Hauskrecht 2015. It is never negative, so
+        of few rows it is above zero even for a perfectly calibrated model.
+        """
+        rows, confidence, hits = self.reliability.T
+        return float(np.abs(confidence - hits).sum() / rows.sum()) if rows.sum() else math.nan
+
+    @property
+    def calibration_interval(self) -> tuple[float, float]:
+        """95 % interval of the calibration error: hits drawn anew in each group, 2000 times."""
+        rows, confidence, hits = self.reliability.T
+        if not rows.sum():
+            return math.nan, math.nan
+        rng = np.random.default_rng(0)
+        share = np.divide(hits, rows, out=np.zeros(len(rows)), where=rows > 0)
+        drawn = rng.binomial(rows.astype(np.int64), np.clip(share, 0, 1), (2000, len(rows)))
+        errors = np.abs(confidence - drawn).sum(axis=1) / rows.sum()
+        low, high = np.quantile(errors, [0.025, 0.975])
+        return float(low), float(high)
+
+    @property
+    def by_class(self) -> list[dict[str, Any]]:
+        """For each class its rows, precision and recall, with 95 % intervals (Wilson)."""
+        right, true = np.diag(self.confusion), self.confusion.sum(axis=1)
+        said = self.confusion.sum(axis=0)
+        return [
+            {
+                "class": text_of(value),
+                "rows": int(true[k]),
+                "precision": float(self.precision[k]),
+                "precision_interval": list(wilson(int(right[k]), int(said[k]))),
+                "recall": float(self.recall[k]),
+                "recall_interval": list(wilson(int(right[k]), int(true[k]))),
+            }
+            for k, value in enumerate(self.classes)
+        ]
+
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
         label, share = self.majority
-        names = [text_of(value) for value in self.classes]
-        by_class = {
-            name: {"rows": int(rows), "precision": float(precision), "recall": float(recall)}
-            for name, rows, precision, recall in zip(
-                names, self.confusion.sum(axis=1), self.precision, self.recall, strict=True
-            )
-        }
+        by_class = {one.pop("class"): one for one in self.by_class}
         return {
             "rows": self.rows,
             "accuracy": self.accuracy,
             "interval": list(self.interval),
-            "baseline": {"class": text_of(label), "accuracy": share},
+            "baseline": {
+                "class": text_of(label),
+                "accuracy": share,
+                "interval": list(wilson(round(share * self.rows), self.rows)),
+            },
             "log_loss": self.log_loss,
+            "log_loss_interval": list(self.log_loss_interval),
+            "calibration_error": self.calibration_error,
+            "calibration_interval": list(self.calibration_interval),
+            "reliability": [
+                {
+                    "rows": int(rows),
+                    "confidence": float(sure / rows),
+                    "hits": float(hits / rows),
+                    "interval": list(wilson(int(hits), int(rows))),
+                }
+                for rows, sure, hits in self.reliability
+                if rows
+            ],
             "classes": by_class,
             "confusion": self.confusion.tolist(),
         }
@@ -155,8 +231,24 @@ def score(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
         raise EstimationError(f"{len(joint)} rows do not fit {len(codes)} classes")
     size = len(model.schema.classes)
     flat = np.bincount(codes * size + np.argmax(joint, axis=1), minlength=size * size)
-    loss = -float(normalised(joint)[np.arange(len(codes)), codes].sum())
-    return Scores(model.schema.classes, flat.reshape(size, size).astype(np.int64), loss)
+    posterior = normalised(joint)
+    loss = -posterior[np.arange(len(codes)), codes]
+    sure = np.exp(posterior.max(axis=1))
+    tenth = np.minimum((TENTHS * sure).astype(np.intp), TENTHS - 1)
+    right = np.argmax(joint, axis=1) == codes
+    reliability: Floats = np.column_stack(
+        [
+            np.bincount(tenth, weights=w, minlength=TENTHS)
+            for w in (np.ones(len(sure)), sure, right * 1.0)
+        ]
+    )
+    return Scores(
+        model.schema.classes,
+        flat.reshape(size, size).astype(np.int64),
+        float(loss.sum()),
+        float((loss * loss).sum()),
+        reliability,
+    )
 
 
 def folds(truth: Any, count: int, seed: int = 0) -> Iterator[tuple[Indices, Indices]]:

@@ -1,0 +1,189 @@
+"""``discreet compare``: what each degree of trust costs on the user's own table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import OUTPUT, about, read_schema, write
+from discreet.cli.output import console, example, json_option, print_json, progress, table
+from discreet.errors import SchemaError
+
+if TYPE_CHECKING:
+    from discreet.report.comparison import Comparison
+    from discreet.schema import Schema
+
+__all__ = ["compare", "print_comparison"]
+
+
+@click.command(
+    epilog=example(
+        "discreet compare people.csv --schema people.schema.json --report trust.html",
+        "discreet compare people.parquet --schema s.json --epsilon 1 --trust local --methods all",
+    )
+)
+@click.argument("data")
+@click.option("--schema", required=True, help="Public description of the table.")
+@click.option(
+    "--epsilon",
+    default="0.1,0.5,1,2,5",
+    show_default=True,
+    help="Total per person; one or several, separated by commas.",
+)
+@click.option("--trust", default="central,federated,survey,local", show_default=True)
+@click.option(
+    "--methods", help="Names separated by commas, or all; a few of each trust model if left out."
+)
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--bins", type=click.IntRange(min=2), default=8, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--report", type=OUTPUT, help="Also write a report: one HTML file.")
+@json_option
+def compare(
+    data: str,
+    schema: str,
+    epsilon: str,
+    trust: str,
+    methods: str | None,
+    report: str | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Compare what trusting a curator, organisations or nobody costs, on a table of your own.
+
+    READS RAW DATA, and its output is not protected: run it only where the table may be read, and
+    keep what it prints as confidential as the table. Every method is cross-validated at every
+    epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated.
+    """
+    from discreet.report.comparison import Settings
+    from discreet.report.comparison import compare as compared
+
+    chosen = Settings(_numbers(epsilon), _methods(methods, trust), **settings)
+    public = read_schema(schema)
+    click.echo("discreet: this reads raw data; its output is not protected", err=True)
+    with about(data):
+        X, y = _rows(data, public)
+        with progress("comparing", "runs") as advance:
+            found = compared(data, public, X, y, chosen, advance)
+    if report is not None:
+        from discreet.report.page import page_of
+
+        write(report, page_of(found, command=_typed()))
+    if as_json:
+        print_json(found.to_body())
+    else:
+        print_comparison(found)
+        if report is not None:
+            click.echo(f"{report}: the report, one file to open in a browser", err=True)
+
+
+def _typed() -> str:
+    import sys
+    from shlex import join
+
+    return join(["discreet", *sys.argv[1:]])
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        found = sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        raise SchemaError(f"epsilon is {text!r}; write numbers separated by commas") from None
+    if not all(0 < one < math.inf for one in found):
+        raise SchemaError(f"epsilon is {text!r}; every one must be a number above 0")
+    return tuple(found)
+
+
+def _methods(text: str | None, trust: str) -> tuple[str, ...]:
+    from discreet.report.methods import METHODS, TRUST, defaults
+
+    trusts = tuple(part.strip() for part in trust.split(",") if part.strip())
+    for one in trusts:
+        if one not in TRUST:
+            raise SchemaError(f"unknown trust model {one!r}; write some of {', '.join(TRUST)}")
+    if text is None:
+        return tuple(defaults(trusts))
+    if text == "all":
+        return tuple(name for name, one in METHODS.items() if one.trust in trusts)
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if name not in METHODS:
+            raise SchemaError(
+                f"unknown method {name!r}; write all, or some of {', '.join(METHODS)}"
+            )
+    kept = tuple(name for name in dict.fromkeys(names) if METHODS[name].trust in trusts)
+    if not kept:
+        raise SchemaError(f"none of {text} belongs to the trust models {', '.join(trusts)}")
+    return kept
+
+
+def _rows(data: str, schema: Schema) -> tuple[Any, Any]:
+    from discreet.tables.engines import open_table
+
+    opened = open_table(data)
+    wanted = [*schema.names, schema.target]
+    lacking = [name for name in wanted if name not in opened.columns]
+    if lacking:
+        raise SchemaError(f"the table lacks {', '.join(lacking)}")
+    frame = opened.select(*wanted).to_pandas()
+    return frame[list(schema.names)], frame[schema.target].to_numpy()
+
+
+def print_comparison(found: Comparison) -> None:
+    """Print the answer, the table by epsilon, and what the best methods cost.
+
+    Parameters
+    ----------
+    found : Comparison
+    """
+    from discreet.report.methods import TRUST
+
+    printer, focus = console(), found.settings.focus
+    printer.print(f"\n{found.answer}\n", style="bold")
+    printer.print(_by_epsilon(found))
+    costs = table(
+        f"best of each trust model at epsilon {focus:g}",
+        "trust", "trusted", ">accuracy", ">log loss", ">calib.", ">time", ">bytes",
+    )  # fmt: skip
+    for cell in [*(found.best(trust, focus) for trust in found.trusts), found.exact]:
+        costs.add_row(
+            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "the trainer",
+            _share(cell), f"{cell.scores.log_loss:.3f}", f"{cell.scores.calibration_error:.3f}",
+            f"{cell.seconds:.2f} s",
+            f"{cell.bytes_per_person:,.{0 if cell.bytes_per_person >= 10 else 1}f}",
+        )  # fmt: skip
+    printer.print(costs)
+    label, share = found.majority
+    printer.print(
+        f"always “{label}”: {100 * share:.1f} %. calib.: mean gap between confidence and hit rate; "
+        "time to train; bytes sent by or for each person."
+    )
+    for name, why in found.skipped.items():
+        printer.print(f"left out: {name}, because {why}")
+    if found.needed is not None:
+        printer.print(f"\n{found.needed.sentence}")
+
+
+def _by_epsilon(found: Comparison) -> Any:
+    """One line for each method; a star marks the best where its trust model has several."""
+    epsilons = found.settings.epsilons
+    made = table(
+        "accuracy in %, 95 % intervals, by total epsilon per person",
+        "trust", "method", *(f">{e:g}" for e in epsilons),
+    )  # fmt: skip
+    for trust in found.trusts:
+        names = dict.fromkeys(cell.method for cell in found.cells if cell.trust == trust)
+        for name in names:
+            cells = [cell for cell in found.cells if cell.method == name]
+            best = [len(names) > 1 and found.best(trust, c.epsilon) is c for c in cells]
+            shown = (_share(c) + ("★" if b else "") for c, b in zip(cells, best, strict=True))
+            made.add_row(trust, name, *shown)
+    return made
+
+
+def _share(cell: Any) -> str:
+    low, high = cell.interval
+    return f"{100 * cell.accuracy:.1f} ± {50 * (high - low):.1f}"
