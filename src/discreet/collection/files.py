@@ -18,7 +18,7 @@ from discreet.collection.report import Report
 from discreet.errors import FormatError, SchemaError
 from discreet.tables.engines import kind_of, open_table, reading
 
-__all__ = ["ReportFile", "open_reports", "read_reports"]
+__all__ = ["COLUMNS", "SIMULATED", "ReportFile", "check_columns", "open_reports", "read_reports"]
 
 COLUMNS = ("id", "collection", "question", "value")
 SIMULATED = b"discreet.simulated"
@@ -188,8 +188,12 @@ def _is_simulated(file: str) -> bool:
 
 
 def _checked(table: Any, name: str) -> Any:
-    """A table that has the columns of reports, in their types."""
-    kinds = table.schema()
+    check_columns(table.schema(), name)
+    return table
+
+
+def check_columns(kinds: Any, name: str) -> None:
+    """Refuse a table, of which this is the ibis schema, without the columns of reports."""
     lacking = [column for column in COLUMNS if column not in kinds]
     if lacking:
         raise FormatError(f"{name}: reports have the columns {', '.join(COLUMNS)}, not these")
@@ -205,7 +209,6 @@ def _checked(table: Any, name: str) -> Any:
             f"{name}: the columns of reports are id (16 bytes), collection (text), question "
             "(int32) and value (list of int64); these have other types"
         )
-    return table
 
 
 def _fits(kind: Any) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.documents import Body, load
-from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import LARGEST_TOTAL, rational
 from discreet.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.survey.group import GroupBody
@@ -16,10 +15,7 @@ from discreet.survey.group import GroupBody
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
-__all__ = ["body_of", "json_of_yaml", "questionnaire_of"]
-
-LARGEST = 1 << 20
-"""Characters in a hand-written YAML file."""
+__all__ = ["body_of", "questionnaire_of"]
 
 Weight = int | float | str
 OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
@@ -201,43 +197,3 @@ def whole_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
     if sum(whole) // divisor >= LARGEST_TOTAL:
         raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
     return tuple(number // divisor for number in whole)
-
-
-def json_of_yaml(text: str) -> str:
-    """YAML to JSON; words stay words, references and dates are not understood."""
-    import yaml
-
-    if len(text) > LARGEST:
-        raise FormatError(f"this YAML has {len(text)} characters, the limit is {LARGEST}")
-
-    class Plain(yaml.SafeLoader):  # type: ignore[misc]
-        """Without what YAML 1.1 makes of yes, no, on, off, dates and references."""
-
-        yaml_implicit_resolvers = {
-            first: [(tag, regexp) for tag, regexp in some if tag.rpartition(":")[2] in KEPT]
-            for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("references (*name) are not understood here")
-            return super().compose_node(parent, index)
-
-    try:
-        whole = yaml.load(text, Plain)
-        return json.dumps(_words(whole), allow_nan=False)
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise FormatError(f"this is not a questionnaire in YAML: {reason}") from None
-
-
-KEPT = ("int", "float", "null", "merge")
-
-
-def _words(value: Any) -> Any:
-    """Turn the words true and false into values; all other words stay words."""
-    if isinstance(value, dict):
-        return {str(key): _words(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_words(item) for item in value]
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value

@@ -351,9 +351,10 @@ class Questionnaire(Document):
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. Words stay words: yes and no are answers, not true and false."""
-        from discreet.survey.files import json_of_yaml, questionnaire_of
+        from discreet.documents import json_of_yaml
+        from discreet.survey.files import questionnaire_of
 
-        return questionnaire_of(json_of_yaml(text))
+        return questionnaire_of(json_of_yaml(text, "questionnaire"))
 
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:

@@ -1,0 +1,435 @@
+"""The words around a collection: who asks, what for, in which languages, until when.
+
+A plan or questionnaire says what is computed; the announcement says it to people. It is public,
+sealed, and names the digest of the document that it announces. What decides about privacy is in it
+as well: whether an invitation is needed, whether a report can be withdrawn, and how many reports
+are settled together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+from discreet.collection.protocol import Collection
+from discreet.documents import Body, Document, json_of_yaml, load, read_text
+from discreet.errors import PrivacyError, SchemaError
+from discreet.privacy import Guarantee
+from discreet.schema import Categorical, text_of
+
+__all__ = ["Announcement", "Asked", "Words", "example_of"]
+
+VERSION = 1
+Entry = Literal["anyone", "invited"]
+Withdrawal = Literal["none", "blind", "open"]
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+LONGEST = 20_000
+"""Characters of one text."""
+REPORT = 1 << 16
+"""Bytes of a report that a browser sends."""
+EXACT = 1 << 53
+"""Beyond this a browser's numbers are not exact."""
+
+OPEN_WITHDRAWAL = "nobody withdraws a report because of what was drawn"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question in one language.
+
+    Parameters
+    ----------
+    wording : str
+    answers : sequence of str
+        A label for each answer of a question with listed answers, in their order; empty where the
+        values themselves are shown, and for numbers.
+    hint : str
+        A line below the question.
+    """
+
+    wording: str
+    answers: Sequence[str] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What people read in one language.
+
+    Parameters
+    ----------
+    title : str
+    introduction : str
+    purpose : str
+        What the results are for.
+    thanks : str
+        What is shown after sending.
+    questions : mapping of name to Asked
+        Features and target.
+    """
+
+    title: str = ""
+    introduction: str = ""
+    purpose: str = ""
+    thanks: str = ""
+    questions: Mapping[str, Asked] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Announcement(Document):
+    """How a collection is presented and run.
+
+    Parameters
+    ----------
+    collection : str
+        Digest of the plan or questionnaire.
+    name : str
+        Its place in the address, ``/s/NAME``: small letters, digits and hyphens.
+    asks : str
+        Who collects.
+    contact : str
+        How to reach them.
+    words : mapping of language to Words
+        A questionnaire's own wording stands where a text is empty.
+    language : str
+        The one that is shown to those who speak none of the others; the first if not given.
+    opens, closes : str
+        Days (YYYY-MM-DD), both included; empty for no limit.
+    entry : {"anyone", "invited"}
+        Whether a report needs the code of an invitation.
+    withdrawal : {"none", "blind", "open"}
+        Whether people may take their report back: never, as long as they have not looked at what
+        was drawn, or always. The last one needs one more assumption, which the promise then names.
+    batch : int, default 100
+        Reports are settled in batches of at least this many.
+    unprotected : bool, default False
+        Ask although nothing is promised; people are told so first.
+    """
+
+    collection: str
+    name: str
+    asks: str = ""
+    contact: str = ""
+    words: Mapping[str, Words] = field(default_factory=dict)
+    language: str = ""
+    opens: str = ""
+    closes: str = ""
+    entry: Entry = "anyone"
+    withdrawal: Withdrawal = "blind"
+    batch: int = 100
+    unprotected: bool = False
+
+    kind: ClassVar[str] = "announcement"
+    version: ClassVar[int] = VERSION
+
+    def __post_init__(self) -> None:
+        if not SLUG.fullmatch(self.name):
+            raise SchemaError(
+                f"name is {self.name!r}; write 1 to 64 small letters, digits and hyphens, such as "
+                "health-2027"
+            )
+        for name, kinds in (("entry", Entry), ("withdrawal", Withdrawal)):
+            if getattr(self, name) not in get_args(kinds):
+                raise SchemaError(
+                    f"{name} is {getattr(self, name)!r}; write one of {', '.join(get_args(kinds))}"
+                )
+        whole = isinstance(self.batch, int) and not isinstance(self.batch, bool)
+        if not whole or not 1 <= self.batch <= 1_000_000:
+            raise SchemaError(f"batch is {self.batch!r}; settle 1 to 1,000,000 reports together")
+        for language in self.words:
+            if not LANGUAGE.fullmatch(language):
+                raise SchemaError(f"{language!r} is not a language tag such as en or de-CH")
+        if not self.language:
+            object.__setattr__(self, "language", next(iter(self.words), "en"))
+        if self.words and self.language not in self.words:
+            raise SchemaError(f"language is {self.language!r}; there are {', '.join(self.words)}")
+        first, last = (_day(name, getattr(self, name)) for name in ("opens", "closes"))
+        if first and last and first > last:
+            raise SchemaError(f"it opens on {self.opens}, after it closes on {self.closes}")
+        for text in _texts(self.to_body()):
+            if len(text) > LONGEST:
+                raise SchemaError(f"a text has {len(text)} characters; at most {LONGEST}")
+
+    @classmethod
+    def plain(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
+        """An announcement without words of its own, for a collection that is served as it is."""
+        title = getattr(collection, "title", "") or name
+        introduction = getattr(collection, "introduction", "")
+        words = {"en": Words(title, introduction)}
+        return cls(collection.digest, name, words=words, **settings)
+
+    # ---------------------------------------------------------------- with its collection
+
+    def check(self, collection: Collection) -> None:
+        """Refuse what cannot be answered honestly in a browser, and words that do not fit.
+
+        Parameters
+        ----------
+        collection : Plan or Questionnaire
+            The document whose digest this names.
+        """
+        kind = collection.kind
+        if self.collection != collection.digest:
+            raise SchemaError(
+                f"this announcement names the {kind} {self.collection[:23]}…, not "
+                f"{collection.digest[:23]}…; a changed {kind} needs an announcement of its own"
+            )
+        if not collection.guarantee.private and not self.unprotected:
+            raise PrivacyError(
+                f"this {kind} promises nothing: {collection.guarantee.broken[0]}. People are asked "
+                "only after 'unprotected: true' in the announcement (serve --unprotected), and "
+                "are told so first"
+            )
+        if collection.schema.inferred:
+            raise PrivacyError(
+                "the schema was read from data, so its bounds and categories give some of it away; "
+                "write down what is known without the data"
+            )
+        if collection.assignment == "groups":
+            raise SchemaError(
+                "this plan assigns questions by group, and a link carries no group; make it with "
+                "assignment 'draw'"
+            )
+        for number, channel in enumerate(collection.questions):
+            if 24 * channel.width + 512 > REPORT:
+                raise SchemaError(
+                    f"question {number} makes reports of {channel.width} integers; a browser sends "
+                    f"at most {REPORT // 1024} kB. Choose an oracle with shorter reports"
+                )
+            largest = getattr(getattr(channel, "mechanism", None), "largest", 0)
+            if isinstance(largest, int) and largest > EXACT:
+                raise SchemaError(
+                    f"question {number} may report numbers beyond 2^53, which browsers cannot hold"
+                )
+        for language, words in self.words.items():
+            self._check_words(collection, language, words)
+
+    def _check_words(self, collection: Collection, language: str, words: Words) -> None:
+        for name, asked in words.questions.items():
+            if name not in collection.names:
+                raise SchemaError(f"{language}: there are words for {name!r}, which is not asked")
+            values = values_of(collection, name)
+            if asked.answers and len(asked.answers) != len(values):
+                raise SchemaError(
+                    f"{language}, {name}: has {len(asked.answers)} labels; it has "
+                    f"{len(values)} answers: {', '.join(values) or 'it asks for a number'}"
+                )
+        if len(self.words) > 1 or words.questions:
+            lacking = [name for name in collection.names if name not in words.questions]
+            own = language == self.language
+            if lacking and not (own and collection.kind == "questionnaire"):
+                raise SchemaError(f"{language}: has no words for {', '.join(lacking)}")
+
+    def guarantee(self, collection: Collection) -> Guarantee:
+        """What people are promised, with what running it this way assumes."""
+        promised = collection.guarantee
+        if self.withdrawal != "open":
+            return promised
+        return replace(promised, assumptions=(*promised.assumptions, OPEN_WITHDRAWAL))
+
+    def on(self, day: date) -> Literal["draft", "open", "closed"]:
+        """What the dates say about one day: too early, open, or over."""
+        if self.opens and day < date.fromisoformat(self.opens):
+            return "draft"
+        if self.closes and day > date.fromisoformat(self.closes):
+            return "closed"
+        return "open"
+
+    # ---------------------------------------------------------------- files
+
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        return {
+            **{name: getattr(self, name) for name in _SETTINGS},
+            "words": {
+                language: {
+                    **{name: getattr(words, name) for name in _TEXTS},
+                    "questions": {
+                        name: {
+                            "wording": asked.wording,
+                            "answers": list(asked.answers),
+                            "hint": asked.hint,
+                        }
+                        for name, asked in words.questions.items()
+                    },
+                }
+                for language, words in self.words.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Announcement:
+        """Read an announcement, hand-written or sealed."""
+        body = load(text, "announcement", VERSION, _Body, sealed=False)
+        words = {
+            language: Words(
+                **{name: getattr(one, name) for name in _TEXTS},
+                questions={
+                    name: Asked(asked.wording, tuple(asked.answers), asked.hint)
+                    for name, asked in one.questions.items()
+                },
+            )
+            for language, one in body.words.items()
+        }
+        return cls(**{name: getattr(body, name) for name in _SETTINGS}, words=words)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Announcement:
+        """Read an announcement file, YAML if its name says so."""
+        text = read_text(path)
+        if Path(path).suffix.lower() in (".yaml", ".yml"):
+            text = json_of_yaml(text, "announcement")
+        return cls.from_json(text)
+
+
+_SETTINGS = (
+    "collection",
+    "name",
+    "asks",
+    "contact",
+    "language",
+    "opens",
+    "closes",
+    "entry",
+    "withdrawal",
+    "batch",
+    "unprotected",
+)
+_TEXTS = ("title", "introduction", "purpose", "thanks")
+
+
+class _AskedBody(Body):
+    wording: str
+    answers: list[str] = []
+    hint: str = ""
+
+
+class _WordsBody(Body):
+    title: str = ""
+    introduction: str = ""
+    purpose: str = ""
+    thanks: str = ""
+    questions: dict[str, _AskedBody] = {}
+
+
+class _Body(Body):
+    collection: str
+    name: str
+    asks: str = ""
+    contact: str = ""
+    words: dict[str, _WordsBody] = {}
+    language: str = ""
+    opens: str = ""
+    closes: str = ""
+    entry: Entry = "anyone"
+    withdrawal: Withdrawal = "blind"
+    batch: int = 100
+    unprotected: bool = False
+
+
+def _day(name: str, text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise SchemaError(f"{name} is {text!r}; write a day as 2027-03-31") from None
+
+
+def _texts(value: Any) -> Sequence[str]:
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _texts(part)] + [*map(str, value)]
+    if isinstance(value, list):
+        return [text for part in value for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def values_of(collection: Collection, name: str) -> list[str]:
+    """The listed answers of a question as texts; none for a number."""
+    schema = getattr(collection, "original", collection.schema)
+    if name == schema.target:
+        return [text_of(value) for value in schema.classes]
+    feature = schema[name]
+    return [text_of(one) for one in feature.values] if isinstance(feature, Categorical) else []
+
+
+def example_of(collection: Collection, name: str) -> str:
+    """A commented announcement in YAML for a collection, to be completed by hand.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    name : str
+        Its place in the address.
+    """
+    wording = getattr(collection, "wording", {})
+    lines = [
+        f"# The words around a {collection.kind}: complete it, then run discreet announce.",
+        "# Whoever takes part may read this file.",
+        "format: discreet/announcement",
+        f"version: {VERSION}",
+        "",
+        f"# The {collection.kind} that it announces. A changed one has another digest and needs "
+        "words of its own.",
+        f"collection: {collection.digest}",
+        "",
+        "# Its place in the address: /s/NAME",
+        f"name: {name}",
+        "",
+        "# Who collects, and how to reach them.",
+        'asks: ""',
+        'contact: ""',
+        "",
+        "# First and last day, as 2027-03-31; empty for no limit.",
+        'opens: ""',
+        'closes: ""',
+        "",
+        "# anyone: whoever has the link.   invited: every report needs a code that is used once.",
+        "entry: anyone",
+        "",
+        "# May people take a report back?   none: never.   blind: as long as they have not looked",
+        "# at what was drawn.   open: always; then the promise assumes that nobody withdraws",
+        "# because of what was drawn.",
+        "withdrawal: blind",
+        "",
+        "# Reports are settled in batches of at least this many; until then, whoever reads the",
+        "# disk could join a report with its invitation.",
+        "batch: 100",
+        "",
+        "# true: ask although nothing is promised; people are told so first.",
+        "unprotected: false",
+        "",
+        "# Shown to those who speak none of the other languages below.",
+        "language: en",
+        "",
+        "# What people read. Add languages beside this one, each with words for all questions.",
+        "words:",
+        "  en:",
+        f"    title: {_quoted(getattr(collection, 'title', '') or name)}",
+        f"    introduction: {_quoted(getattr(collection, 'introduction', ''))}",
+        '    purpose: ""',
+        '    thanks: ""',
+        "    questions:",
+    ]
+    for asked in collection.names:
+        own = wording[asked].private if asked in wording else ""
+        lines += [
+            f"      {_quoted(asked)}:",
+            f"        wording: {_quoted(own or asked)}",
+            '        hint: ""',
+        ]
+        values = values_of(collection, asked)
+        if values:
+            labels = ", ".join(map(_quoted, values))
+            lines.append(f"        answers: [{labels}]  # a label for each, in this order")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(" ".join(text.split()), ensure_ascii=False)

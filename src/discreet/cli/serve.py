@@ -1,0 +1,346 @@
+"""``discreet serve`` and ``discreet announce``: a collection on the web, the words around it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import OUTPUT, about, write
+from discreet.cli.output import example, json_option, print_json, progress
+from discreet.errors import DiscreetError, FormatError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from discreet.announcement import Announcement
+    from discreet.server.database import Database
+
+__all__ = ["announce", "serve"]
+
+DATABASE = "collected.db"
+
+
+def _parsed(path: str) -> tuple[str, Any]:
+    """("announcement", …) or ("collection", …): what a file holds, JSON or YAML."""
+    from discreet.announcement import Announcement
+    from discreet.collection.protocol import collection_of
+    from discreet.documents import json_of_yaml, parse, read_text
+
+    with about(path):
+        text = read_text(path)
+        if Path(path).suffix.lower() in (".yaml", ".yml"):
+            text = json_of_yaml(text, "collection")
+        if parse(text, "collection").get("format") == "discreet/announcement":
+            return "announcement", Announcement.from_json(text)
+        return "collection", collection_of(text)
+
+
+def _slug(path: str) -> str:
+    import re
+
+    return re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")[:64] or "survey"
+
+
+# ------------------------------------------------------------------ announce
+
+
+@click.command(
+    epilog=example(
+        "discreet announce questionnaire.yaml --example -o announcement.yaml",
+        "discreet announce questionnaire.yaml announcement.yaml -o announcement.json",
+    )
+)
+@click.argument("document")
+@click.argument("words", required=False)
+@click.option("--example", "as_example", is_flag=True, help="Write a commented file to complete.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The file to write.")
+@json_option
+def announce(
+    document: str, words: str | None, as_example: bool, output: str, as_json: bool
+) -> None:
+    """Check and seal the WORDS around a DOCUMENT, a plan or questionnaire.
+
+    WORDS are a YAML or JSON file: who asks, in which languages and words, from when to when, by
+    invitation or not. --example writes one with comments, to be completed.
+    """
+    from discreet.announcement import Announcement, example_of
+
+    kind, collection = _parsed(document)
+    if kind != "collection":
+        raise FormatError(f"{document}: is an announcement; give the plan or questionnaire first")
+    if as_example == (words is not None):
+        raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
+    if words is None:
+        write(output, example_of(collection, _slug(document)))
+        click.echo(f"{output}: complete it, then: discreet announce {document} {output}", err=True)
+        return
+    with about(words):
+        made = Announcement.read(words)
+        made.check(collection)
+    write(output, made.to_json())
+    facts = {
+        "output": output,
+        "digest": made.digest,
+        "collection": made.collection,
+        "name": made.name,
+        "languages": list(made.words),
+        "entry": made.entry,
+        "withdrawal": made.withdrawal,
+        "batch": made.batch,
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name:<10} {', '.join(value) if isinstance(value, list) else value}")
+
+
+# ------------------------------------------------------------------ serve
+
+
+@click.command(
+    epilog=example(
+        "discreet serve questionnaire.yaml",
+        "discreet serve plan.json announcement.json --database postgresql://localhost/surveys",
+        "discreet serve --database collected.db --check",
+        "discreet serve --database collected.db --token viewer=analysis",
+    )
+)
+@click.argument("files", nargs=-1)
+@click.option(
+    "--database",
+    default=DATABASE,
+    show_default=True,
+    envvar="DISCREET_DATABASE",
+    help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--address", help="How people reach it, as https://survey.example.org.")
+@click.option("--certificate", help="For TLS: a certificate file,")
+@click.option("--certificate-key", help="and its key.")
+@click.option(
+    "--behind",
+    metavar="ADDRESSES",
+    help="Addresses of the reverse proxy, whose X-Forwarded-For is believed.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Requests per second from one address; 0 for no limit.",
+)
+@click.option("--contact", default="", help="For security.txt, as mailto:security@example.org.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 1_000_000),
+    default=100,
+    show_default=True,
+    help="Settle at least so many reports together, where no announcement says it.",
+)
+@click.option("--invited", is_flag=True, help="Ask for invitations, without an announcement.")
+@click.option("--unprotected", is_flag=True, help="Ask although nothing is promised.")
+@click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, end.")
+@click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, end.")
+@click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, end.")
+@click.option("--migrate", metavar="VERSION", help="Bring the tables to a version, end.")
+@json_option
+def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
+    """Serve plans and questionnaires: people answer in a browser, the truth stays there.
+
+    FILES are plans, questionnaires and their announcements. They are added to the database and
+    opened; without files, what is in the database is served. Prints the link for respondents, a
+    link for the collector that works once, and where the data lies.
+    """
+    try:
+        from discreet.server.database import Database, unavailable
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(str(error.name), "server") from None
+
+    found = [(path, *_parsed(path)) for path in files]
+    aside = ("check", "token", "revoke")
+    with Database(database, serving=not any(options[one] for one in aside)) as opened:
+        if options["migrate"]:
+            opened.migrate(options["migrate"])
+            click.echo(f"tables   version {options['migrate']}")
+            return
+        opened.migrate()
+        with unavailable(opened):
+            if options["check"]:
+                _check(opened, as_json)
+            elif options["token"] or options["revoke"]:
+                _tokens(opened, options["token"], options["revoke"])
+            else:
+                names = _added(opened, found, options)
+                _run(opened, names, options, as_json)
+
+
+def _added(opened: Database, found: list[tuple[str, str, Any]], options: Any) -> list[str]:
+    """Store what is new and open it; the names of the surveys in the files."""
+    from discreet.announcement import Announcement
+    from discreet.server import surveys as acts
+
+    told: dict[str, Announcement] = {
+        one.collection: one for _, kind, one in found if kind == "announcement"
+    }
+    names = []
+    for path, kind, collection in found:
+        if kind == "announcement":
+            continue
+        announcement = told.pop(collection.digest, None) or Announcement.plain(
+            collection,
+            _slug(path),
+            batch=options["batch"],
+            entry="invited" if options["invited"] else "anyone",
+            unprotected=options["unprotected"],
+        )
+        with about(path):
+            announcement.check(collection)
+        _warn(collection, announcement)
+        known = acts.Surveys(opened).find(announcement.name)
+        if known is None:
+            with opened.write() as connection:
+                number = acts.create(connection, collection, announcement)
+                acts.set_state(connection, number, "open")
+        elif known.collection.digest != collection.digest:
+            raise FormatError(
+                f"{path}: the database has a survey {announcement.name} with another "
+                f"{collection.kind}; people answered that one. Give this one another name, in an "
+                "announcement"
+            )
+        elif announcement.digest != known.announcement.digest and _told(found, collection):
+            raise FormatError(
+                f"{path}: the survey {announcement.name} was announced in other words or under "
+                "other rules; they do not change once it is published. Use another name"
+            )
+        names.append(announcement.name)
+    if told:
+        raise FormatError(
+            "an announcement names a plan or questionnaire that is not among the files: "
+            + ", ".join(one.name for one in told.values())
+        )
+    return names
+
+
+def _told(found: list[tuple[str, str, Any]], collection: Any) -> bool:
+    return any(
+        kind == "announcement" and one.collection == collection.digest for _, kind, one in found
+    )
+
+
+def _warn(collection: Any, announcement: Announcement) -> None:
+    guarantee = announcement.guarantee(collection)
+    if not guarantee.private:
+        click.echo(
+            f"warning: {announcement.name} promises nothing: {guarantee.broken[0]}", err=True
+        )
+    elif guarantee.epsilon > 5:
+        click.echo(
+            f"warning: {announcement.name} has epsilon {guarantee.epsilon:g}; above 5 a report "
+            "says almost everything about its sender",
+            err=True,
+        )
+    if announcement.batch < 10:
+        click.echo(
+            f"warning: {announcement.name} settles batches of {announcement.batch}; whoever can "
+            "read the disk can join so few reports with the order in which people came",
+            err=True,
+        )
+
+
+def _check(opened: Database, as_json: bool) -> None:
+    from discreet.server.surveys import Surveys
+    from discreet.server.tallies import load, recounted, same
+
+    results = {}
+    with progress("recounting", "surveys") as advance:
+        for done, (survey, _) in enumerate(Surveys(opened).all(), 1):
+            with opened.read() as connection:
+                stored = load(connection, survey.number, survey.collection)
+                counted = recounted(connection, survey.number, survey.collection)
+            right = same(stored, counted)
+            results[survey.slug] = {
+                "reports": counted.reports,
+                "tally": stored.reports,
+                "same": right,
+            }
+            advance(done)
+    if as_json:
+        print_json(results)
+    else:
+        for slug, one in results.items():
+            verdict = "the tally is right" if one["same"] else f"THE TALLY SAYS {one['tally']:,}"
+            click.echo(f"{slug}  {one['reports']:,} reports, {verdict}")
+    if not all(one["same"] for one in results.values()):
+        raise DiscreetError("a tally is not what its reports add up to; restore a backup")
+
+
+def _tokens(opened: Database, token: str | None, revoke: str | None) -> None:
+    from discreet.server.access import Access
+
+    access = Access(opened)
+    if token:
+        role, _, label = token.partition("=")
+        click.echo(access.make(role, label))
+        click.echo("This is the only time that it is shown.", err=True)
+    if revoke:
+        click.echo(f"revoked  {access.revoke(revoke)}")
+
+
+def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> None:
+    import uvicorn
+
+    from discreet.server.app import application
+    from discreet.server.running import Server
+    from discreet.server.settings import Settings
+    from discreet.serving import Patience, patient_protocol
+
+    host, port = options["host"], options["port"]
+    config = uvicorn.Config(
+        "discreet",  # replaced below, when the port is known
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=15,
+        http=patient_protocol("httptools", Patience(start=20.0)),
+        ssl_certfile=options["certificate"],
+        ssl_keyfile=options["certificate_key"],
+        proxy_headers=options["behind"] is not None,
+        forwarded_allow_ips=options["behind"] or "127.0.0.1",
+    )
+    socket = config.bind_socket()
+    scheme = "https" if options["certificate"] else "http"
+    shown = f"[{host}]" if ":" in host else host
+    base = options["address"] or f"{scheme}://{shown}:{socket.getsockname()[1]}"
+    server = Server(
+        opened,
+        Settings(
+            base.rstrip("/"),
+            rate=options["rate"],
+            burst=max(20 * options["rate"], 1.0),
+            contact=options["contact"],
+        ),
+    )
+    config.app = application(server)
+    once = server.access.once()
+    listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
+    facts = {
+        "respondents": [f"{server.settings.base}/s/{name}" for name in listed],
+        "collector": f"{server.settings.base}/desk#once={once}",
+        "data": opened.place,
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        for link in facts["respondents"]:
+            click.echo(f"respondents  {link}")
+        click.echo(f"collector    {facts['collector']}  (works once, today)")
+        click.echo(f"data         {facts['data']}")
+    sys.stdout.flush()
+    uvicorn.Server(config).run(sockets=[socket])

@@ -1,0 +1,81 @@
+"""From a settled tally to statistics and a model, computed once for each version of the tally."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from discreet.collection.tally import Tally
+from discreet.errors import EstimationError
+from discreet.estimation import estimate
+from discreet.model.naive_bayes import NaiveBayesModel
+from discreet.server import tallies
+from discreet.server.database import Database
+from discreet.server.surveys import Survey
+from discreet.statistics import Statistics
+
+__all__ = ["Analyses", "Analysis"]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What one version of a tally says.
+
+    Parameters
+    ----------
+    survey : Survey
+    version : int
+    tally : Tally
+    """
+
+    survey: Survey
+    version: int
+    tally: Tally[Any]
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Unbiased estimates, with the promise that people were given."""
+        if self.tally.reports == 0:
+            raise EstimationError("no reports are settled yet, so nothing can be estimated")
+        promised = self.survey.announcement.guarantee(self.survey.collection)
+        if self.survey.collection.kind == "plan":
+            from discreet.local import inversion as plans
+
+            return plans.statistics_of(self.tally, promised)
+        from discreet.survey import inversion as sheets
+
+        return sheets.statistics_of(self.tally, promised)
+
+    @cached_property
+    def model(self) -> NaiveBayesModel:
+        """The classifier."""
+        return estimate(self.statistics)
+
+
+class Analyses:
+    """The latest analysis of each survey.
+
+    Parameters
+    ----------
+    database : Database
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._latest: dict[int, Analysis] = {}
+        self._lock = threading.Lock()
+
+    def of(self, survey: Survey) -> Analysis:
+        """The analysis of what is settled now."""
+        with self.database.read() as connection:
+            version = tallies.published(connection, survey.number).version
+            known = self._latest.get(survey.number)
+            if known is not None and known.version == version:
+                return known
+            tally = tallies.load(connection, survey.number, survey.collection)
+        made = Analysis(survey, version, tally)
+        with self._lock:
+            self._latest[survey.number] = made
+        return made

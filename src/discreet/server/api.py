@@ -1,0 +1,451 @@
+"""The interface of collectors, and what is public about a survey."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from typing import Annotated, Any, Literal
+
+import sqlalchemy as sql
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+
+from discreet.announcement import Announcement
+from discreet.collection.files import ReportFile
+from discreet.collection.protocol import collection_of
+from discreet.errors import EstimationError
+from discreet.server import invitations, tallies
+from discreet.server import surveys as acts
+from discreet.server.access import Grant
+from discreet.server.analysis import Analysis
+from discreet.server.intake import matrices_of
+from discreet.server.problems import Problem, responses
+from discreet.server.reports import PARQUET, Slug, guarded, server_of
+from discreet.server.running import Server
+from discreet.server.settle import waiting
+from discreet.server.surveys import Survey
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/v1/surveys")
+bearer = HTTPBearer(scheme_name="token", auto_error=False)
+MOST_ROWS = 10_000
+
+
+def viewer(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
+    """A request that may read results."""
+    return guarded(request).access.require(request, "viewer")
+
+
+def owner(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
+    """A request that may change something."""
+    return guarded(request).access.require(request, "owner")
+
+
+Viewer = Annotated[Grant, Depends(viewer)]
+Owner = Annotated[Grant, Depends(owner)]
+PUBLIC = ("not-found", "too-many", "unavailable")
+READS = ("unauthorized", "forbidden", *PUBLIC)
+ACTS = (*READS, "cross-site", "busy")
+
+
+async def _survey(request: Request, slug: Slug) -> Survey:
+    return await server_of(request).survey(slug)
+
+
+Found = Annotated[Survey, Depends(_survey)]
+
+
+class Listed(BaseModel):
+    """A survey among others."""
+
+    slug: str
+    kind: str
+    digest: str
+    state: Literal["draft", "open", "closed"]
+
+
+class Described(Listed):
+    """A survey and its announcement."""
+
+    announcement: dict[str, Any]
+    guarantee: dict[str, Any] = Field(description="What people are promised")
+
+
+def _listed(survey: Survey, state: str) -> dict[str, Any]:
+    collection = survey.collection
+    return {
+        "slug": survey.slug,
+        "kind": collection.kind,
+        "digest": collection.digest,
+        "state": state,
+    }
+
+
+# ---------------------------------------------------------------- public
+
+
+@router.get("", tags=["surveys"], responses=responses("too-many", "unavailable"))
+def listed(request: Request) -> list[Listed]:
+    """Surveys that are open today."""
+    server, today = guarded(request), acts.utc_day()
+    return [
+        Listed(**_listed(survey, "open"))
+        for survey, state in server.surveys.all()
+        if state == "open" and survey.announcement.on(today) == "open"
+    ]
+
+
+@router.get("/{slug}", tags=["surveys"], responses=responses(*PUBLIC, "invalid"))
+def announcement(request: Request, survey: Found) -> Described:
+    """The announcement: who asks, in which words, until when; and what is promised."""
+    server = guarded(request)
+    state = server.surveys.state(survey)
+    if state is None:
+        raise Problem("not-found", "there is no survey of this name here")
+    promised = survey.announcement.guarantee(survey.collection)
+    return Described(
+        **_listed(survey, state),
+        announcement=json.loads(survey.announcement.to_json()),
+        guarantee={**_finite(promised.to_body()), "text": str(promised)},
+    )
+
+
+def _finite(body: Any) -> Any:
+    """JSON has no infinity: it is the word."""
+    from discreet.documents import canonical
+
+    return json.loads(canonical(body))
+
+
+@router.get(
+    "/{slug}/document",
+    tags=["surveys"],
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"application/json": {"schema": {"type": "object"}}},
+            "description": "Canonical bytes",
+        },
+        304: {"description": "It has not changed"},
+        **responses(*PUBLIC, "invalid"),
+    },
+)
+async def document(request: Request, survey: Found) -> Response:
+    """The plan or questionnaire in its canonical bytes: their SHA-256 is the digest."""
+    guarded(request)
+    tag = f'"{survey.collection.digest}"'
+    headers = {"ETag": tag, "Cache-Control": "public, max-age=31536000, immutable"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(survey.document, headers=headers, media_type="application/json")
+
+
+class Code(BaseModel):
+    """The code of an invitation."""
+
+    code: str = Field(max_length=100)
+
+
+class CodeState(BaseModel):
+    """Whether an invitation can be used."""
+
+    state: Literal["unused", "spent", "unknown"]
+
+
+@router.post(
+    "/{slug}/invitations/state", tags=["invitations"], responses=responses(*PUBLIC, "invalid")
+)
+def invitation_state(request: Request, survey: Found, body: Code) -> CodeState:
+    """Whether a code is unused; asked before anything is drawn, so that nobody draws in vain."""
+    server = guarded(request)
+    client = request.client
+    if not server.guesses.allow(client.host if client else None):
+        raise Problem("too-many", "too many codes were tried from this address")
+    with server.database.read() as connection:
+        return CodeState(state=invitations.state_of(connection, survey.number, body.code))
+
+
+# ---------------------------------------------------------------- results
+
+
+def _analysis(request: Request, survey: Survey) -> Analysis:
+    return server_of(request).analyses.of(survey)
+
+
+def _text(text: str) -> Response:
+    return Response(text, media_type="application/json")
+
+
+RESULTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": {"type": "object"}}}},
+    **responses(*READS, "no-reports", "invalid"),
+}
+
+
+@router.get("/{slug}/tally", tags=["results"], response_class=Response, responses=RESULTS)
+def tally(request: Request, _: Viewer, survey: Found) -> Response:
+    """The settled tally, to be merged with those of other collectors (`discreet local tally`)."""
+    return _text(_analysis(request, survey).tally.to_json(seen=False))
+
+
+@router.get("/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULTS)
+def statistics(request: Request, _: Viewer, survey: Found) -> Response:
+    """Unbiased estimates with their variances."""
+    try:
+        return _text(_analysis(request, survey).statistics.to_json())
+    except EstimationError as error:
+        raise Problem("no-reports", str(error)) from None
+
+
+@router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULTS)
+def model(request: Request, _: Viewer, survey: Found) -> Response:
+    """The classifier, as `discreet predict` reads it."""
+    try:
+        return _text(_analysis(request, survey).model.to_json())
+    except EstimationError as error:
+        raise Problem("no-reports", str(error)) from None
+
+
+class Rows(BaseModel):
+    """Records without their class."""
+
+    rows: list[dict[str, str | int | float | bool | None]] = Field(
+        min_length=1, max_length=MOST_ROWS
+    )
+
+
+class Predictions(BaseModel):
+    """The most probable class of each row, and how probable each class is."""
+
+    classes: list[str]
+    predicted: list[str]
+    probabilities: list[list[float]]
+
+
+@router.post(
+    "/{slug}/predict", tags=["results"], responses=responses(*READS, "no-reports", "invalid")
+)
+def predict(request: Request, _: Viewer, survey: Found, body: Rows) -> Predictions:
+    """Classes of records, by the model of what is settled now."""
+    from discreet.schema import text_of
+
+    try:
+        found = _analysis(request, survey).model
+    except EstimationError as error:
+        raise Problem("no-reports", str(error)) from None
+    probabilities = found.predict_proba(body.rows)
+    classes = [text_of(one) for one in found.schema.classes]
+    best = probabilities.argmax(axis=1)
+    return Predictions(
+        classes=classes,
+        predicted=[classes[one] for one in best],
+        probabilities=probabilities.tolist(),
+    )
+
+
+@router.get(
+    "/{slug}/reports.parquet",
+    tags=["results"],
+    response_class=Response,
+    responses={
+        200: {"content": {PARQUET: {"schema": {"type": "string", "format": "binary"}}}},
+        **responses(*READS, "invalid"),
+    },
+)
+def export(request: Request, _: Viewer, survey: Found) -> Response:
+    """All settled reports in the order of their random ids, for DuckDB, Spark, or `discreet`."""
+    import os
+
+    server = server_of(request)
+    descriptor, path = tempfile.mkstemp(suffix=".parquet")
+    os.close(descriptor)
+    try:
+        write_export(server, survey, path)
+    except BaseException:
+        os.unlink(path)
+        raise
+    name = f"{survey.slug}.parquet"
+    return FileResponse(
+        path, media_type=PARQUET, filename=name, background=BackgroundTask(os.unlink, path)
+    )
+
+
+def write_export(server: Server, survey: Survey, path: str) -> None:
+    """Write the settled reports to a Parquet file."""
+    import numpy as np
+
+    collection = survey.collection
+    with server.database.read() as connection, ReportFile(path, collection) as file:
+        for rows in tallies.stored_rows(connection, survey.number):
+            values: list[Any] = [None] * len(rows)
+            for _, places, matrix in matrices_of(collection, rows):
+                for place, row in zip(places.tolist(), matrix.tolist(), strict=True):
+                    values[place] = row
+            ids = np.frombuffer(b"".join(bytes(row.id) for row in rows), np.uint8)
+            file.write([row.question for row in rows], ids.reshape(-1, 16), values)
+
+
+# ---------------------------------------------------------------- owners
+
+
+class New(BaseModel):
+    """A survey to be made."""
+
+    document: str = Field(description="The plan or questionnaire: the exact text of its file")
+    announcement: str | None = Field(None, description="The text of an announcement")
+    name: str | None = Field(None, description="Its place in the address, without an announcement")
+
+
+@router.post(
+    "",
+    status_code=201,
+    tags=["surveys"],
+    responses=responses(*(one for one in ACTS if one != "not-found"), "exists", "invalid"),
+)
+async def create(request: Request, grant: Owner, body: New) -> Listed:
+    """Make a survey; it is a draft until it is opened."""
+    server = server_of(request)
+    collection = await run_in_threadpool(collection_of, body.document)
+    if body.announcement is not None:
+        told = Announcement.from_json(body.announcement)
+    else:
+        told = Announcement.plain(collection, body.name or collection.kind)
+
+    def work() -> None:
+        with server.database.write() as connection:
+            acts.create(connection, collection, told)
+            server.access.note(connection, grant, f"create {told.name}")
+
+    try:
+        await server.write(work)
+    except sql.exc.IntegrityError:
+        raise Problem("exists", f"there is a survey named {told.name}; choose another") from None
+    return Listed(**_listed(await server.survey(told.name), "draft"))
+
+
+@router.post("/{slug}/open", tags=["surveys"], responses=responses(*ACTS, "state", "invalid"))
+async def open_survey(request: Request, grant: Owner, survey: Found) -> Listed:
+    """Let people answer. A closed survey stays closed."""
+    server = server_of(request)
+
+    def work() -> None:
+        with server.database.write() as connection:
+            stored = acts.stored_state(connection, survey.number)
+            if stored is None:
+                raise Problem("not-found", "there is no survey of this name here")
+            if stored == "closed":
+                raise Problem("state", "a closed survey is not opened again; make another one")
+            acts.set_state(connection, survey.number, "open")
+            server.access.note(connection, grant, f"open {survey.slug}")
+
+    await server.write(work)
+    return Listed(**_listed(survey, survey.announcement.on(acts.utc_day())))
+
+
+@router.post("/{slug}/close", tags=["surveys"], responses=responses(*ACTS, "invalid"))
+async def close_survey(request: Request, grant: Owner, survey: Found) -> Listed:
+    """Take no more reports, and settle those that wait, however few they are."""
+    server = server_of(request)
+    await server.close(survey, lambda c: server.access.note(c, grant, f"close {survey.slug}"))
+    return Listed(**_listed(survey, "closed"))
+
+
+class Settled(BaseModel):
+    """How many reports were settled."""
+
+    settled: int
+
+
+@router.post(
+    "/{slug}/settle", tags=["surveys"], responses=responses(*ACTS, "small-batch", "invalid")
+)
+async def settle_survey(
+    request: Request,
+    grant: Owner,
+    survey: Found,
+    anyway: Annotated[bool, Query(description="Also if fewer wait than announced")] = False,
+) -> Settled:
+    """Settle what waits now. Fewer than announced only with `anyway`, after this warning."""
+    server = server_of(request)
+
+    def work() -> int:
+        with server.database.write() as connection:
+            server.access.note(connection, grant, f"settle {survey.slug}")
+            return waiting(connection, survey.number)
+
+    count, least = await server.write(work), survey.announcement.batch
+    if count < least and not anyway:
+        raise Problem(
+            "small-batch",
+            f"{count} reports wait, people were told of batches of {least} or more: whoever can "
+            f"read the disk knows that these {count} came since the last batch. Wait, or repeat "
+            "this with anyway=true",
+        )
+    return Settled(settled=await server.settle(survey, 1 if anyway else least))
+
+
+class Invited(BaseModel):
+    """How many codes to make."""
+
+    count: int = Field(ge=1, le=invitations.MOST)
+
+
+class Codes(BaseModel):
+    """Codes of invitations; they are shown this one time."""
+
+    codes: list[str]
+    links: list[str]
+
+
+@router.post(
+    "/{slug}/invitations",
+    status_code=201,
+    tags=["invitations"],
+    responses=responses(*ACTS, "invalid"),
+)
+async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
+    """Make codes of invitations. Only their hashes are stored."""
+    server = server_of(request)
+
+    def work() -> list[str]:
+        with server.database.write() as connection:
+            server.access.note(connection, grant, f"invite to {survey.slug}")
+            return invitations.invite(connection, survey.number, body.count)
+
+    codes = await server.write(work)
+    base = server.settings.base
+    return Codes(codes=codes, links=[invitations.link_of(base, survey.slug, c) for c in codes])
+
+
+@router.delete(
+    "/{slug}",
+    status_code=204,
+    response_class=Response,
+    tags=["surveys"],
+    responses=responses(*ACTS, "state", "invalid"),
+)
+async def delete_survey(
+    request: Request,
+    grant: Owner,
+    survey: Found,
+    confirm: Annotated[str, Query(description="The name of the survey once more")] = "",
+) -> Response:
+    """Delete a survey with everything in it. Backups of the database still hold it."""
+    server = server_of(request)
+    if confirm != survey.slug:
+        raise Problem("state", f"this deletes everything; repeat it with confirm={survey.slug}")
+
+    def work() -> None:
+        with server.database.write() as connection:
+            acts.delete(connection, survey.number)
+            server.access.note(connection, grant, f"delete {survey.slug}")
+        server.database.tidy()
+
+    await server.write(work)
+    server.surveys.forget(survey.slug)
+    return Response(status_code=204)

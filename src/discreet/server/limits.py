@@ -1,0 +1,68 @@
+"""Rate limits in memory: nothing about an address is stored, and nothing outlives the process.
+
+A bucket belongs to a keyed hash of the address (of IPv6 the first 64 bits); the key is drawn when
+the process starts. It refills steadily; each request takes one out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+__all__ = ["Limits"]
+
+MOST = 100_000
+"""Addresses that are remembered; the one seen least recently is forgotten first."""
+
+
+class Limits:
+    """Buckets of requests by address.
+
+    Parameters
+    ----------
+    rate : float
+        Requests per second in the long run; 0 for no limit.
+    burst : float
+        Requests at once.
+    clock : callable, optional
+        Seconds.
+
+    Examples
+    --------
+    >>> limits = Limits(rate=1.0, burst=2.0, clock=lambda: 0.0)
+    >>> [limits.allow("192.0.2.1") for _ in range(3)], limits.allow("192.0.2.2")
+    ([True, True, False], True)
+    """
+
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rate, self.burst, self.clock = rate, burst, clock
+        self._key = secrets.token_bytes(32)
+        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def allow(self, address: str | None) -> bool:
+        """Whether one more request may come from an address."""
+        if not self.rate:
+            return True
+        key, now = self._hash(address or ""), self.clock()
+        left, since = self._buckets.get(key, (self.burst, now))
+        left = min(self.burst, left + (now - since) * self.rate)
+        allowed = left >= 1
+        self._buckets[key] = (left - allowed, now)
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > MOST:
+            self._buckets.popitem(last=False)
+        return allowed
+
+    def _hash(self, address: str) -> bytes:
+        try:
+            parsed = ipaddress.ip_address(address)
+            prefix = parsed.packed[:8] if parsed.version == 6 else parsed.packed
+        except ValueError:
+            prefix = address.encode()
+        return hashlib.blake2b(prefix, key=self._key, digest_size=16).digest()

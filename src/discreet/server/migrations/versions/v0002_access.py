@@ -1,0 +1,39 @@
+"""Tokens of collectors, and what was done with them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sql
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+KEYED = {"sqlite_with_rowid": False}
+
+
+def upgrade() -> None:
+    """Make the tables of access."""
+    op.create_table(
+        "token",
+        sql.Column("hash", sql.LargeBinary, primary_key=True),
+        sql.Column("kind", sql.Text, nullable=False),
+        sql.Column("role", sql.Text, nullable=False),
+        sql.Column("label", sql.Text, nullable=False),
+        sql.Column("made", sql.Text, nullable=False),
+        sql.Column("expires", sql.Text),
+        **KEYED,
+    )
+    op.create_table(
+        "action",
+        sql.Column("day", sql.Text, primary_key=True),
+        sql.Column("label", sql.Text, primary_key=True),
+        sql.Column("what", sql.Text, primary_key=True),
+        sql.Column("times", sql.BigInteger, nullable=False),
+        **KEYED,
+    )
+
+
+def downgrade() -> None:
+    """Remove them; surveys and reports stay."""
+    op.drop_table("action")
+    op.drop_table("token")

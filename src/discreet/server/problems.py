@@ -1,0 +1,172 @@
+"""Everything that this server refuses, as RFC 9457 has it: one class, one table of types.
+
+A problem is ``application/problem+json`` with ``type`` (``urn:discreet:problem:…``), ``title``,
+``status`` and ``detail``. Programs read the type, people the detail. Nothing of a report is
+repeated in it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+
+from discreet.errors import DiscreetError
+
+__all__ = ["TYPES", "Problem", "ProblemBody", "handlers", "problem_response", "responses"]
+
+URN = "urn:discreet:problem:"
+MEDIA = "application/problem+json"
+
+TYPES: dict[str, tuple[int, str]] = {
+    "malformed": (400, "The request cannot be understood"),
+    "unauthorized": (401, "A token is needed"),
+    "forbidden": (403, "This token does not allow it"),
+    "cross-site": (403, "The request came from another site"),
+    "invitation": (403, "An unused invitation is needed"),
+    "wrong-key": (403, "The key does not belong to this report"),
+    "no-withdrawal": (403, "Reports to this survey cannot be withdrawn"),
+    "not-open": (403, "The survey is not open yet"),
+    "not-found": (404, "There is nothing here"),
+    "method": (405, "This method is not possible here"),
+    "slow": (408, "The body came too slowly"),
+    "id-reused": (409, "Another report with this id was stored before"),
+    "exists": (409, "A survey of this name exists"),
+    "state": (409, "The survey is in another state"),
+    "small-batch": (409, "Too few reports wait to be settled together"),
+    "no-reports": (409, "Too few reports for an estimate"),
+    "closed": (410, "The survey is closed"),
+    "withdrawn": (410, "The report was withdrawn"),
+    "oversized": (413, "The body is too long"),
+    "media-type": (415, "The body has another media type"),
+    "report": (422, "The report is refused"),
+    "invalid": (422, "The content is invalid"),
+    "too-many": (429, "Too many requests from this address"),
+    "internal": (500, "The server failed"),
+    "busy": (503, "Too many requests wait already"),
+    "unavailable": (503, "The database does not answer"),
+}
+"""Name of the type -> status and title; docs/how-to/serve-a-survey.md explains each."""
+
+AGAIN = {"too-many": 5, "busy": 2, "unavailable": 5}
+"""Seconds after which to try again."""
+
+
+class Problem(DiscreetError):  # noqa: N818 - RFC 9457 calls it so
+    """A refusal of one of the :data:`TYPES`.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the type.
+    detail : str
+        One sentence for people.
+    **more
+        Further members of the body.
+    """
+
+    def __init__(self, kind: str, detail: str = "", **more: Any) -> None:
+        self.kind, self.status, self.title = kind, *TYPES[kind]
+        self.detail, self.more = detail or self.title, more
+        super().__init__(self.detail)
+
+    def body(self) -> dict[str, Any]:
+        """The members of the JSON object."""
+        return {
+            "type": URN + self.kind,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.more,
+        }
+
+
+class ProblemBody(BaseModel):
+    """What a refusal says (RFC 9457)."""
+
+    type: str = Field(description="urn:discreet:problem:…")
+    title: str
+    status: int
+    detail: str
+    fault: str | None = Field(None, description="Why a report is refused")
+
+
+def problem_response(problem: Problem) -> Response:
+    """A problem as an answer."""
+    headers = {}
+    if problem.kind in AGAIN:
+        headers["Retry-After"] = str(AGAIN[problem.kind])
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    text = json.dumps(problem.body(), ensure_ascii=False)
+    return Response(text, problem.status, headers, MEDIA)
+
+
+def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """The refusals of a route, for its description in OpenAPI."""
+    titles: dict[int | str, list[str]] = {}
+    for kind in kinds:
+        titles.setdefault(TYPES[kind][0], []).append(f"`{kind}`: {TYPES[kind][1]}")
+    content = {MEDIA: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    return {
+        status: {"description": "; ".join(some), "content": content}
+        for status, some in sorted(titles.items(), key=str)
+    }
+
+
+def handlers(app: FastAPI) -> None:
+    """Every way to fail ends as a problem; what is sent is never repeated in it."""
+
+    @app.exception_handler(Problem)
+    async def refused(_: Request, problem: Problem) -> Response:
+        return problem_response(problem)
+
+    @app.exception_handler(DiscreetError)
+    async def wrong(_: Request, error: DiscreetError) -> Response:
+        return problem_response(Problem("invalid", " ".join(str(error).split())))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return problem_response(Problem("invalid", f"{where}: {first['msg']}"))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 405:
+            answer = problem_response(Problem("method"))
+            answer.headers.update(error.headers or {})
+            return answer
+        kind = "not-found" if error.status_code == 404 else "malformed"
+        return problem_response(Problem(kind))
+
+    @app.exception_handler(SQLAlchemyError)
+    async def gone(_: Request, error: SQLAlchemyError) -> Response:
+        print(f"discreet: the database failed: {reason_of(error)}", file=sys.stderr, flush=True)
+        return problem_response(Problem("unavailable"))
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:
+        return problem_response(internal(error))
+
+
+def reason_of(error: SQLAlchemyError) -> str:
+    """What a database said, without the statement and its values."""
+    return " ".join(str(getattr(error, "orig", "") or type(error).__name__).split())[:300]
+
+
+def internal(error: BaseException) -> Problem:
+    """A mistake of ours: where it happened is printed, nothing of the request is."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames[::-1])
+    print(
+        f"discreet: internal error {type(error).__name__} at {where}", file=sys.stderr, flush=True
+    )
+    return Problem("internal")

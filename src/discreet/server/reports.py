@@ -1,0 +1,328 @@
+"""What respondents send: a report, a withdrawal; and batches of a collector.
+
+The route of single reports is the only hot one. It reads the body and hands it to the writer;
+whether it is valid, new, repeated or too late is decided there, for many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from discreet.announcement import REPORT
+from discreet.collection.report import IDENTITY, Report, identity_of
+from discreet.errors import FormatError
+from discreet.server import invitations
+from discreet.server.arrivals import take_many
+from discreet.server.intake import Row, rows_in
+from discreet.server.problems import Problem, responses
+from discreet.server.running import Server
+from discreet.server.settle import withdraw
+from discreet.server.surveys import Survey
+from discreet.server.writer import Busy
+from discreet.serving import Patience, body_of
+
+__all__ = ["Slug", "guarded", "router", "server_of"]
+
+BATCH = 1 << 26
+"""Bytes of a Parquet batch."""
+PARQUET = "application/vnd.apache.parquet"
+REPORTS = Patience(start=20.0, largest=REPORT)
+
+Slug = Annotated[str, Path(pattern="^[a-z0-9-]{1,64}$", description="Name of the survey")]
+Fault = Literal["misshapen", "unknown question", "out of domain", "simulated"]
+
+
+def server_of(request: Request) -> Server:
+    """The running server of a request."""
+    server: Server = request.app.state.server
+    return server
+
+
+class Direct(APIRoute):
+    """A route whose function reads the request itself: described in OpenAPI, but quick."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function, without anything around it."""
+        endpoint: Any = self.endpoint
+        return endpoint  # type: ignore[no-any-return]
+
+
+router = APIRouter(prefix="/api/v1/surveys/{slug}/reports", tags=["reports"])
+direct = APIRouter(route_class=Direct)
+
+
+class Stored(BaseModel):
+    """What became of a report."""
+
+    outcome: Literal["counted", "repeated"]
+    id: str
+
+
+class Outcomes(BaseModel):
+    """What became of the reports of a batch."""
+
+    counted: int = Field(description="Stored now")
+    repeated: int = Field(description="The same report was stored before")
+    refused: dict[str, int] = Field(description="How many were refused, by reason")
+
+
+def guarded(request: Request) -> Server:
+    """The server, unless too much comes from this address."""
+    server = server_of(request)
+    client = request.client
+    if not server.limits.allow(client.host if client else None):
+        raise Problem("too-many", "too many requests from this address; try again in a moment")
+    return server
+
+
+def _refuse(reason: str, sentence: str) -> Problem:
+    return Problem(reason, sentence)
+
+
+def _media(request: Request, *allowed: str) -> None:
+    stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if stated not in allowed:
+        raise Problem("media-type", f"send the body as {allowed[0]}")
+
+
+DETAILS = {
+    "id-reused": "another report with this id was stored before; this one is not",
+    "withdrawn": "its sender has withdrawn this report",
+    "closed": "this survey is closed; nothing was stored",
+    "not-open": "this survey is not open yet",
+    "invitation": "this survey needs an invitation that was not used before",
+    "not-found": "there is no survey of this name here",
+}
+
+
+async def post(request: Request) -> Response:
+    """Store one randomized report.
+
+    The body is the report exactly as the device wrote it. It is on the disk when this answers.
+    Sending it again is safe: the same report is stored once. A survey by invitation needs the code
+    in the header `Invitation`.
+    """
+    server = guarded(request)
+    slug = request.path_params["slug"]
+    survey = server.surveys.known(slug) or await server.survey(slug)
+    _media(request, "application/json")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > REPORT:
+        raise Problem("oversized", f"a body may have {REPORT} bytes here")
+    body = await body_of(request, REPORT, _refuse, REPORTS)
+    try:
+        report = Report.from_json(body)
+    except FormatError as error:
+        server.writer.refused(survey, "misshapen")
+        raise Problem("report", str(error), fault="misshapen") from None
+    code = None
+    if survey.invited:
+        code = invitations.code_hash(survey.number, request.headers.get(invitations.HEADER, ""))
+    try:
+        outcome = await server.writer.send(survey, report, code)
+    except Busy:
+        raise Problem("busy", "too many reports wait to be stored; try again in a moment") from None
+    if outcome in ("counted", "repeated"):
+        status = 201 if outcome == "counted" else 200
+        return JSONResponse({"outcome": outcome, "id": report.id}, status)
+    if outcome in DETAILS:
+        if outcome == "not-found":
+            server.surveys.forget(slug)
+        raise Problem(outcome, DETAILS[outcome])
+    raise Problem("report", _faulty(survey, outcome), fault=outcome)
+
+
+def _faulty(survey: Survey, fault: str) -> str:
+    kind = survey.collection.kind
+    sentences = {
+        f"foreign {kind}": f"this report answers another {kind}",
+        "unknown question": f"its question is not in the {kind}",
+        "simulated": "a seeded source drew this report; it promises nothing and is not counted",
+    }
+    return sentences.get(fault, "no respondent could have sent this report")
+
+
+SLUG_PARAMETER = {
+    "name": "slug",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$"},
+}
+direct.add_api_route(
+    router.prefix,
+    post,
+    methods=["POST"],
+    tags=["reports"],
+    status_code=201,
+    response_model=Stored,
+    responses={
+        200: {"model": Stored, "description": "The same report was stored before"},
+        **responses(
+            "invitation",
+            "not-open",
+            "not-found",
+            "slow",
+            "id-reused",
+            "closed",
+            "withdrawn",
+            "oversized",
+            "media-type",
+            "report",
+            "too-many",
+            "busy",
+            "unavailable",
+        ),
+    },
+    openapi_extra={
+        "parameters": [
+            SLUG_PARAMETER,
+            {
+                "name": invitations.HEADER,
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+            },
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "required": [
+                            "format",
+                            "version",
+                            "collection",
+                            "id",
+                            "question",
+                            "value",
+                            "digest",
+                        ],
+                        "properties": {
+                            "format": {"const": "discreet/report"},
+                            "version": {"const": 2},
+                            "collection": {"type": "string"},
+                            "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+                            "question": {"type": "integer", "minimum": 0},
+                            "value": {"type": "array", "items": {"type": "integer"}},
+                            "digest": {"type": "string"},
+                        },
+                    }
+                }
+            },
+        },
+    },
+)
+
+
+@router.post(
+    "/batch",
+    response_model=Outcomes,
+    responses=responses(
+        "unauthorized",
+        "forbidden",
+        "not-found",
+        "slow",
+        "oversized",
+        "media-type",
+        "invalid",
+        "too-many",
+        "busy",
+        "unavailable",
+    ),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {PARQUET: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        "security": [{"token": []}],
+    },
+)
+async def batch(request: Request, slug: Slug) -> Outcomes:
+    """Store many reports: a Parquet file, as `discreet local perturb` writes it.
+
+    It is stored piece by piece. Sending it again is safe: what is there already counts as repeated.
+    """
+    server = guarded(request)
+    await run_in_threadpool(server.access.require, request, "owner")
+    survey = await server.survey(slug)
+    _media(request, PARQUET, "application/octet-stream")
+    content = await body_of(request, BATCH, _refuse, Patience(largest=BATCH))
+    pieces = rows_in(survey.collection, content)
+    met: Counter[str] = Counter()
+    storing: asyncio.Future[Counter[str]] | None = None
+    while True:  # the next piece is read while this one is stored
+        piece = await run_in_threadpool(next, pieces, None)
+        if storing is not None:
+            met += await storing
+        if piece is None:
+            break
+        rows, refused = piece
+        met += refused
+        storing = server.writer.run(lambda rows=rows: _stored(server, survey, rows))  # type: ignore[misc]
+    if met["not-found"]:
+        raise Problem("not-found", DETAILS["not-found"])
+    counted, repeated = met.pop("counted", 0), met.pop("repeated", 0)
+    return Outcomes(counted=counted, repeated=repeated, refused=dict(met))
+
+
+def _stored(server: Server, survey: Survey, rows: list[Row]) -> Counter[str]:
+    with server.database.write() as connection:
+        outcomes = take_many(connection, survey.number, rows)
+    server.writer.arrived[survey.number] += outcomes["counted"]
+    return outcomes
+
+
+class Key(BaseModel):
+    """The key whose hash is the id of a report."""
+
+    key: str = Field(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits")
+
+
+@router.delete(
+    "/{id}",
+    status_code=204,
+    response_class=Response,
+    responses=responses(
+        "wrong-key", "no-withdrawal", "not-found", "invalid", "too-many", "busy", "unavailable"
+    ),
+)
+async def take_back(
+    request: Request,
+    slug: Slug,
+    id: Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Id of the report")],
+    body: Key,
+) -> Response:
+    """Withdraw a report: it is deleted and taken out of the tally, and cannot be sent again."""
+    server = guarded(request)
+    survey = await server.survey(slug)
+    if survey.announcement.withdrawal == "none":
+        raise Problem("no-withdrawal", "reports to this survey cannot be withdrawn")
+    if identity_of(bytes.fromhex(body.key)) != id:
+        raise Problem("wrong-key", "this is not the key of the report")
+
+    def work() -> bool:
+        with server.database.write() as connection:
+            return withdraw(connection, survey.number, survey.collection, bytes.fromhex(id))
+
+    if not await server.write(work):
+        raise Problem("not-found", "no report of this id was stored here")
+    return Response(status_code=204)
+
+
+def routes() -> Iterator[APIRouter]:
+    """The routers of this module."""
+    yield direct
+    yield router
+
+
+assert IDENTITY.pattern == "[0-9a-f]{32}"  # what the routes above repeat

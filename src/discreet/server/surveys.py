@@ -1,0 +1,159 @@
+"""The surveys of a server: made, opened, closed, deleted; read once and remembered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import sqlalchemy as sql
+
+from discreet.announcement import Announcement
+from discreet.collection.protocol import collection_of
+from discreet.documents import digest_of
+from discreet.errors import SchemaError
+from discreet.server import database as db
+from discreet.server import tallies
+from discreet.server.database import Database, exclusive
+
+__all__ = ["Survey", "Surveys", "create", "delete", "set_state", "stored_state", "utc_day"]
+
+
+def utc_day() -> date:
+    """Today; nothing here asks for a more exact time."""
+    return datetime.now(UTC).date()
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A collection on this server, with its announcement.
+
+    Parameters
+    ----------
+    number : int
+        In the database; never given twice.
+    slug : str
+        In the address.
+    collection : Plan or Questionnaire
+    announcement : Announcement
+    document : bytes
+        The canonical bytes; their SHA-256 is the digest.
+    """
+
+    number: int
+    slug: str
+    collection: Any
+    announcement: Announcement
+    document: bytes
+
+    @property
+    def invited(self) -> bool:
+        """Whether every report needs an invitation."""
+        return self.announcement.entry == "invited"
+
+
+def create(connection: sql.Connection, collection: Any, announcement: Announcement) -> int:
+    """Store a new survey as a draft; its number."""
+    announcement.check(collection)
+    row = {
+        "slug": announcement.name,
+        "document": collection.canonical(),
+        "announcement": announcement.to_json(),
+        "state": "draft",
+    }
+    made = connection.execute(sql.insert(db.survey).values(**row).returning(db.survey.c.number))
+    number = int(made.scalar_one())
+    tallies.start(connection, number, collection)
+    return number
+
+
+def set_state(connection: sql.Connection, number: int, state: str) -> None:
+    """Open or close; nobody adds arrivals meanwhile."""
+    exclusive(connection, number)
+    here = db.survey.c.number
+    connection.execute(sql.update(db.survey).where(here == number).values(state=state))
+
+
+def stored_state(connection: sql.Connection, number: int) -> str | None:
+    """draft, open or closed; None where it is not there any more."""
+    here = db.survey.c
+    found: str | None = connection.execute(
+        sql.select(here.state).where(here.number == number)
+    ).scalar()
+    return found
+
+
+def delete(connection: sql.Connection, number: int) -> None:
+    """Delete a survey and everything in it."""
+    exclusive(connection, number)
+    for table in db.OF_A_SURVEY:
+        connection.execute(sql.delete(table).where(table.c.survey == number))
+    connection.execute(sql.delete(db.survey).where(db.survey.c.number == number))
+
+
+class Surveys:
+    """The surveys of a database by their names; what cannot change is read once.
+
+    Parameters
+    ----------
+    database : Database
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._known: dict[str, Survey] = {}
+
+    def known(self, slug: str) -> Survey | None:
+        """A survey that was read before."""
+        return self._known.get(slug)
+
+    def forget(self, slug: str) -> None:
+        """Read it again the next time."""
+        self._known.pop(slug, None)
+
+    def find(self, slug: str) -> Survey | None:
+        """A survey by its name."""
+        survey = self._known.get(slug)
+        return survey or self._read(slug)
+
+    def _read(self, slug: str) -> Survey | None:
+        with self.database.read() as connection:
+            row = connection.execute(
+                sql.select(db.survey).where(db.survey.c.slug == slug)
+            ).one_or_none()
+        if row is None:
+            return None
+        survey = _survey(row)
+        self._known[slug] = survey
+        return survey
+
+    def state(self, survey: Survey, day: date | None = None) -> str | None:
+        """draft, open or closed today; None where it is not there any more."""
+        with self.database.read() as connection:
+            stored = stored_state(connection, survey.number)
+        if stored is None:
+            self.forget(survey.slug)
+        return survey.announcement.on(day or utc_day()) if stored == "open" else stored
+
+    def all(self) -> list[tuple[Survey, str]]:
+        """Every survey with its stored state, in the order of their names."""
+        with self.database.read() as connection:
+            rows = connection.execute(sql.select(db.survey).order_by(db.survey.c.slug)).all()
+        found = []
+        for row in rows:
+            survey = self._known.get(row.slug)
+            if survey is None or survey.number != row.number:
+                survey = self._known[row.slug] = _survey(row)
+            found.append((survey, row.state))
+        return found
+
+
+def _survey(row: Any) -> Survey:
+    document = bytes(row.document)
+    sealed = {**json.loads(document), "digest": digest_of(document)}
+    collection = collection_of(json.dumps(sealed))
+    if collection.digest != sealed["digest"]:
+        raise SchemaError(f"the document of {row.slug} in the database is not what was published")
+    announcement = Announcement.from_json(row.announcement)
+    return Survey(row.number, row.slug, collection, announcement, document)
