@@ -1,67 +1,14 @@
-"""Databases of both kinds, surveys in them, and servers that answer over loopback."""
+"""Databases of both kinds, and a server over each."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import json
-import secrets
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-import uvicorn
+from servers import Live, added, fresh_postgres, plan, serving
 
-from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement
-from discreet.collection.report import Report, identity_of
-from discreet.local import make_plan
-from discreet.randomness import CryptoRandom
-from discreet.server import surveys as acts
-from discreet.server.app import application
 from discreet.server.database import Database
-from discreet.server.running import Server
-from discreet.server.settings import Settings
-from discreet.serving import Patience, patient_protocol
-from discreet.survey import Group, Questionnaire
-
-NUMBERS = itertools.count()
-
-
-def schema() -> Schema:
-    features = [Categorical("smokes", ["no", "yes"]), Numeric("age", 0, 100, integer=True)]
-    return Schema(features, "sick", ["no", "yes"])
-
-
-def plan(**options: Any) -> Any:
-    return make_plan(schema(), epsilon=1.0, **options)
-
-
-def questionnaire() -> Questionnaire:
-    asked = Schema([Categorical("smokes", ["no", "yes"], optional=False)], "sick", ["no", "yes"])
-    return Questionnaire(asked, [Group(("smokes", "sick"), theta=0.5)], title="Health")
-
-
-RECORD = {"smokes": "yes", "age": 40, "sick": "no"}
-
-
-def report(collection: Any, key: bytes | None = None) -> tuple[Report, bytes]:
-    """One report as a device makes it, and its key."""
-    random = CryptoRandom()
-    question = int(collection.draw(1, random)[0])
-    value = collection.randomized(question, collection.prepared(RECORD_OF[collection.kind]), random)
-    key = key or secrets.token_bytes(16)
-    made = Report(collection.digest, identity_of(key), question, tuple(map(int, value[0])))
-    return made, key
-
-
-RECORD_OF = {"plan": RECORD, "questionnaire": {"smokes": "yes", "sick": "no"}}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -72,88 +19,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return fresh_postgres(request.getfixturevalue("postgres"))
 
 
-def fresh_postgres(server: str) -> str:
-    import psycopg
-
-    name = f"collected_{next(NUMBERS)}_{secrets.token_hex(3)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    head, _, query = server.partition("?")
-    return f"{head.rpartition('/')[0]}/{name}?{query}".rstrip("?")
-
-
 @pytest.fixture
 def database(url: str) -> Iterator[Database]:
     with Database(url) as opened:
         opened.migrate()
         yield opened
-
-
-def added(database: Database, collection: Any, name: str = "health", **settings: Any) -> int:
-    """A survey, stored and open; its number."""
-    announcement = Announcement.plain(collection, name, **settings)
-    with database.write() as connection:
-        number = acts.create(connection, collection, announcement)
-        acts.set_state(connection, number, "open")
-    return number
-
-
-@dataclass
-class Live:
-    """A server that answers over loopback, with a client for its owner."""
-
-    server: Server
-    base: str
-    token: str
-
-    def client(self, token: str | None = None, **options: Any) -> httpx.Client:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.base, headers=headers, timeout=30, **options)
-
-    @property
-    def owner(self) -> httpx.Client:
-        return self.client(self.token)
-
-    def post(self, report: Report | bytes, slug: str = "health", **headers: str) -> httpx.Response:
-        content = report.to_json() if isinstance(report, Report) else report
-        with self.client() as client:
-            return client.post(
-                f"/api/v1/surveys/{slug}/reports",
-                content=content,
-                headers={"Content-Type": "application/json", **headers},
-            )
-
-    def owned(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with self.owner as client:
-            return client.request(method, f"/api/v1/surveys{path}", **options)
-
-
-@contextlib.contextmanager
-def serving(database: Database, **settings: Any) -> Iterator[Live]:
-    """Run a server in a thread, on a port of its own."""
-    options = {"rate": 0.0, "settle_every": 3600.0, **settings}
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(database, Settings(base, **options))
-    runner = uvicorn.Server(
-        uvicorn.Config(
-            application(server),
-            log_level="warning",
-            http=patient_protocol("httptools", Patience(start=20.0)),
-            timeout_graceful_shutdown=5,
-        )
-    )
-    thread = threading.Thread(target=runner.run, args=([listening],))
-    thread.start()
-    try:
-        while not runner.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        yield Live(server, base, server.access.make("owner", "test"))
-    finally:
-        runner.should_exit = True
-        thread.join()
 
 
 @pytest.fixture
@@ -162,14 +32,3 @@ def live(database: Database) -> Iterator[Live]:
     added(database, plan(), batch=5)
     with serving(database) as running:
         yield running
-
-
-Kind = Callable[[httpx.Response], str]
-
-
-def problem(answer: httpx.Response) -> str:
-    """The type of a problem, after checking that it is one."""
-    assert answer.headers["content-type"] == "application/problem+json", answer.text
-    body = json.loads(answer.content)
-    assert body["status"] == answer.status_code
-    return body["type"].removeprefix("urn:discreet:problem:")

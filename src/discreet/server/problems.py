@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from discreet.errors import DiscreetError
 
@@ -26,7 +27,6 @@ URN = "urn:discreet:problem:"
 MEDIA = "application/problem+json"
 
 TYPES: dict[str, tuple[int, str]] = {
-    "malformed": (400, "The request cannot be understood"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "This token does not allow it"),
     "cross-site": (403, "The request came from another site"),
@@ -142,10 +142,9 @@ def handlers(app: FastAPI) -> None:
     async def unknown(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
             answer = problem_response(Problem("method"))
-            answer.headers.update(error.headers or {})
+            answer.headers["Allow"] = ", ".join(sorted(_methods(app, request)))
             return answer
-        kind = "not-found" if error.status_code == 404 else "malformed"
-        return problem_response(Problem(kind))
+        return problem_response(Problem("not-found" if error.status_code == 404 else "invalid"))
 
     @app.exception_handler(SQLAlchemyError)
     async def gone(_: Request, error: SQLAlchemyError) -> Response:
@@ -155,6 +154,15 @@ def handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
         return problem_response(internal(error))
+
+
+def _methods(app: FastAPI, request: Request) -> set[str]:
+    """Everything that can be done with the path of a request."""
+    found: set[str] = set()
+    for route in app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return found
 
 
 def reason_of(error: SQLAlchemyError) -> str:

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 
 from discreet.announcement import REPORT
 from discreet.collection.report import IDENTITY, Report, identity_of
@@ -211,7 +212,7 @@ direct.add_api_route(
                             "format": {"const": "discreet/report"},
                             "version": {"const": 2},
                             "collection": {"type": "string"},
-                            "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+                            "id": {"type": "string", "pattern": f"^{IDENTITY.pattern}$"},
                             "question": {"type": "integer", "minimum": 0},
                             "value": {"type": "array", "items": {"type": "integer"}},
                             "digest": {"type": "string"},
@@ -242,7 +243,10 @@ direct.add_api_route(
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {PARQUET: {"schema": {"type": "string", "format": "binary"}}},
+            "content": {
+                one: {"schema": {"type": "string", "format": "binary"}}
+                for one in (PARQUET, "application/octet-stream")
+            },
         },
         "security": [{"token": []}],
     },
@@ -285,11 +289,28 @@ def _stored(server: Server, survey: Survey, rows: list[Row]) -> Counter[str]:
 class Key(BaseModel):
     """The key whose hash is the id of a report."""
 
-    key: str = Field(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits")
+    key: str = Field(pattern=f"^{IDENTITY.pattern}$", description="32 hexadecimal digits")
+
+
+class Identity(Convertor[str]):
+    """The id of a report in a path."""
+
+    regex = IDENTITY.pattern
+
+    def convert(self, value: str) -> str:
+        """The id."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The same."""
+        return value
+
+
+register_url_convertor("identity", Identity())
 
 
 @router.delete(
-    "/{id}",
+    "/{id:identity}",
     status_code=204,
     response_class=Response,
     responses=responses(
@@ -299,7 +320,7 @@ class Key(BaseModel):
 async def take_back(
     request: Request,
     slug: Slug,
-    id: Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Id of the report")],
+    id: Annotated[str, Path(pattern=f"^{IDENTITY.pattern}$", description="Id of the report")],
     body: Key,
 ) -> Response:
     """Withdraw a report: it is deleted and taken out of the tally, and cannot be sent again."""
@@ -323,6 +344,3 @@ def routes() -> Iterator[APIRouter]:
     """The routers of this module."""
     yield direct
     yield router
-
-
-assert IDENTITY.pattern == "[0-9a-f]{32}"  # what the routes above repeat

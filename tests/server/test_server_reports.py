@@ -9,28 +9,17 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from servers import Live, added, plan, problem, questionnaire, report, serving
 
 from discreet.announcement import Announcement
 from discreet.collection.report import identity_of
 from discreet.server import surveys as acts
 from discreet.server.database import Database
-from discreet.server.tallies import load, recounted, same
 from discreet.survey import Questionnaire
-
-from .conftest import Live, added, plan, problem, questionnaire, report, serving
-
-
-def counted(live: Live, slug: str = "health") -> int:
-    survey = live.server.surveys.find(slug)
-    assert survey is not None
-    with live.server.database.read() as connection:
-        stored = load(connection, survey.number, survey.collection)
-        assert same(stored, recounted(connection, survey.number, survey.collection))
-    return stored.reports
 
 
 def test_a_report_is_counted_once_repeated_after_and_its_id_is_taken(live: Live) -> None:
-    collection = live.server.surveys.find("health").collection  # type: ignore[union-attr]
+    collection = live.collection
     made, _ = report(collection)
     first, again = live.post(made), live.post(made)
     assert (first.status_code, first.json()) == (201, {"outcome": "counted", "id": made.id})
@@ -45,7 +34,7 @@ def test_a_report_is_counted_once_repeated_after_and_its_id_is_taken(live: Live)
     live.owned("POST", "/health/settle", params={"anyway": True})
     assert live.post(made).status_code == 200, "settled reports are known, too"
     assert problem(live.post(other)) == "id-reused"
-    assert counted(live) == 1
+    assert live.counted() == 1
 
 
 def refusals_of(collection: Any) -> dict[str, tuple[bytes, str]]:
@@ -66,17 +55,17 @@ def refusals_of(collection: Any) -> dict[str, tuple[bytes, str]]:
 
 
 def test_bad_reports_are_refused_with_their_fault_and_nothing_is_stored(live: Live) -> None:
-    collection = live.server.surveys.find("health").collection  # type: ignore[union-attr]
+    collection = live.collection
     for what, (content, fault) in refusals_of(collection).items():
         answer = live.post(content)
         assert answer.status_code == 422, what
         assert (problem(answer), answer.json()["fault"]) == ("report", fault), what
     live.owned("POST", "/health/close")
-    assert counted(live) == 0
+    assert live.counted() == 0
 
 
 def test_what_is_not_a_report_of_an_open_survey(live: Live) -> None:
-    collection = live.server.surveys.find("health").collection  # type: ignore[union-attr]
+    collection = live.collection
     made, _ = report(collection)
     assert live.post(made, "nowhere").status_code == 404
     assert problem(live.post(made, "nowhere")) == "not-found"
@@ -84,7 +73,7 @@ def test_what_is_not_a_report_of_an_open_survey(live: Live) -> None:
     assert problem(live.post(made, **{"Content-Type": "text/plain"})) == "media-type"
     assert live.post(made).status_code == 201
     assert live.owned("POST", "/health/close").json()["state"] == "closed"
-    assert counted(live) == 1, "closing settles, however little it is"
+    assert live.counted() == 1, "closing settles, however little it is"
     late = live.post(report(collection)[0])
     assert (late.status_code, problem(late)) == (410, "closed")
     assert live.post(made).status_code == 200, "whoever was counted may ask again"
@@ -100,41 +89,34 @@ def test_dates_decide_without_anybody_acting(database: Database) -> None:
         made, _ = report(collection)
         assert problem(live.post(made, "early")) == "not-open"
         assert problem(live.post(made, "late")) == "closed"
-        listed = {one["slug"] for one in live.client().get("/api/v1/surveys").json()}
+        listed = {one["slug"] for one in live.client.get("/api/v1/surveys").json()}
         assert listed == set()
-        assert live.client().get("/api/v1/surveys/early").json()["state"] == "draft"
+        assert live.client.get("/api/v1/surveys/early").json()["state"] == "draft"
     assert Announcement.plain(collection, "x", opens="2027-01-02").on(date(2027, 1, 1)) == "draft"
 
 
 def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) -> None:
-    collection = live.server.surveys.find("health").collection  # type: ignore[union-attr]
+    collection = live.collection
     made, key = report(collection)
     others = [report(collection)[0] for _ in range(5)]
     for one in (made, *others):
         assert live.post(one).status_code == 201
     live.owned("POST", "/health/settle")
-    assert counted(live) == 6
-    path = f"/api/v1/surveys/health/reports/{made.id}"
-
-    def delete(given: bytes, where: str = path) -> Any:
-        return live.client().request("DELETE", where, json={"key": given.hex()})
-
-    assert problem(delete(secrets.token_bytes(16))) == "wrong-key"
-    assert counted(live) == 6
-    assert delete(key).status_code == 204
-    assert delete(key).status_code == 204, "also when repeated"
-    assert counted(live) == 5
+    assert live.counted() == 6
+    assert problem(live.taken_back(made.id, secrets.token_bytes(16))) == "wrong-key"
+    assert live.counted() == 6
+    assert live.taken_back(made.id, key).status_code == 204
+    assert live.taken_back(made.id, key).status_code == 204, "also when repeated"
+    assert live.counted() == 5
     again = live.post(made)
     assert (again.status_code, problem(again)) == (410, "withdrawn")
     unknown = secrets.token_bytes(16)
-    assert (
-        delete(unknown, f"/api/v1/surveys/health/reports/{identity_of(unknown)}").status_code == 404
-    )
+    assert live.taken_back(identity_of(unknown), unknown).status_code == 404
     waiting, its_key = report(collection)
     live.post(waiting)
-    assert delete(its_key, f"/api/v1/surveys/health/reports/{waiting.id}").status_code == 204
+    assert live.taken_back(waiting.id, its_key).status_code == 204
     live.owned("POST", "/health/settle", params={"anyway": True})
-    assert counted(live) == 5
+    assert live.counted() == 5
 
 
 def test_withdrawal_can_be_ruled_out(database: Database) -> None:
@@ -143,10 +125,7 @@ def test_withdrawal_can_be_ruled_out(database: Database) -> None:
     with serving(database) as live:
         made, key = report(collection)
         live.post(made)
-        answer = live.client().request(
-            "DELETE", f"/api/v1/surveys/health/reports/{made.id}", json={"key": key.hex()}
-        )
-        assert problem(answer) == "no-withdrawal"
+        assert problem(live.taken_back(made.id, key)) == "no-withdrawal"
 
 
 def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> None:
@@ -156,12 +135,10 @@ def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> No
         sent = [report(asked) for _ in range(40)]
         assert {live.post(one).status_code for one, _ in sent} == {201}
         live.owned("POST", "/health/settle")
-        assert counted(live) == 40
+        assert live.counted() == 40
         made, key = sent[0]
-        live.client().request(
-            "DELETE", f"/api/v1/surveys/health/reports/{made.id}", json={"key": key.hex()}
-        )
-        assert counted(live) == 39
+        live.taken_back(made.id, key)
+        assert live.counted() == 39
         rows = live.owned("GET", "/health/tally").json()["whole"]["0"]
         assert sum(rows[1]) == 39
         assert json.loads(live.owned("GET", "/health/statistics").text)["format"]
@@ -171,13 +148,12 @@ def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> No
 def test_batches_and_single_reports_meet_in_one_tally(live: Live, tmp_path: Any) -> None:
     from discreet.collection.files import ReportFile
 
-    collection = live.server.surveys.find("health").collection  # type: ignore[union-attr]
+    collection = live.collection
     made = [report(collection)[0] for _ in range(50)]
     assert live.post(made[0]).status_code == 201
     live.owned("POST", "/health/settle", params={"anyway": True})
     assert live.post(made[1]).status_code == 201
     bad = [replace(made[2], id="0" * 32, collection="sha256:0"), replace(made[3], question=77)]
-    reused = replace(made[4], id=made[0].id, question=(made[0].question + 1) % 2)
     with ReportFile(tmp_path / "batch.parquet", collection) as file:
         file.add([*made, *bad])
     content = (tmp_path / "batch.parquet").read_bytes()
@@ -191,11 +167,9 @@ def test_batches_and_single_reports_meet_in_one_tally(live: Live, tmp_path: Any)
     again = live.owned("POST", "/health/reports/batch", content=content, headers=headers)
     assert again.json()["counted"] == 0
     assert again.json()["repeated"] == 50
-    del reused
     live.owned("POST", "/health/close")
-    assert counted(live) == 50
-    with live.client() as client:
-        path = "/api/v1/surveys/health/reports/batch"
-        assert client.post(path, content=content, headers=headers).status_code == 401
+    assert live.counted() == 50
+    path = "/api/v1/surveys/health/reports/batch"
+    assert live.client.post(path, content=content, headers=headers).status_code == 401
     cut = live.owned("POST", "/health/reports/batch", content=content[:-50], headers=headers)
     assert problem(cut) == "invalid"
