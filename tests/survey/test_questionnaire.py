@@ -35,6 +35,14 @@ def test_it_is_the_same_in_json_and_in_yaml(survey):
     assert Questionnaire.from_json(changed()).digest == Questionnaire.from_yaml(EXAMPLE).digest
 
 
+def test_weights_with_a_common_divisor_can_be_read_again():
+    one, same = (
+        Questionnaire(BITS, [Group(tuple("abc"), theta=0.5)], [PersonalLaw(("a",), weights)])
+        for weights in ((2, 6), (1, 3))
+    )
+    assert Questionnaire.from_json(one.to_json()).digest == one.digest == same.digest
+
+
 def test_the_example_is_one_to_follow():
     """Five private questions in two groups, drawn by software or dice, at an epsilon of 3."""
     one = Questionnaire.from_yaml(EXAMPLE)

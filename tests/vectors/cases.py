@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import decimal
+import json
 import math
 import random as plain
 from dataclasses import dataclass, field
@@ -49,8 +50,8 @@ class Case:
         """As a client in another language reads it."""
         return {
             "document": self.collection.digest,
-            "answers": _written(self.answers),
-            "personal": None if self.personal is None else _written(self.personal),
+            "answers": written(self.answers),
+            "personal": None if self.personal is None else written(self.personal),
             "group": self.group,
             "by_hand": self.by_hand,
             "apart": self.apart,
@@ -63,10 +64,10 @@ class Case:
         personal = body["personal"]
         return cls(
             collection,
-            _read(body["answers"]),
+            read(body["answers"]),
             bytes.fromhex(body["tape"]),
             body["group"],
-            None if personal is None else _read(personal),
+            None if personal is None else read(personal),
             body["by_hand"],
             body["apart"],
             body["simulated"],
@@ -74,7 +75,7 @@ class Case:
         )
 
 
-def _written(answers: dict[str, Any]) -> dict[str, Any]:
+def written(answers: dict[str, Any]) -> dict[str, Any]:
     """JSON has no NaN and no infinity."""
     return {
         name: {"$number": {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]}
@@ -84,7 +85,7 @@ def _written(answers: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(answers: dict[str, Any]) -> dict[str, Any]:
+def read(answers: dict[str, Any]) -> dict[str, Any]:
     return {
         name: float(value["$number"]) if isinstance(value, dict) and "$number" in value else value
         for name, value in answers.items()
@@ -131,6 +132,23 @@ def _unclicked(collection: Any, answers: dict[str, Any], seen: tuple[str, ...]) 
             value = _value_of(_cells(collection, name), value["cell"])
         found[name] = value
     return found
+
+
+ANSWERED = {"choice": {"cell": 0}, "whole": 1, "real": 0.5, "answer": "no"}
+"""Answers that fit, to which one odd answer is put."""
+
+
+def odd_case(survey: Questionnaire, name: str, answer: Any) -> Case:
+    """A person one of whose answers is spelt oddly; the survey sends the truth."""
+    return Case(survey, {**ANSWERED, name: answer}, b"\x55" * 64)
+
+
+def cell_in(made: dict[str, Any], survey: Questionnaire, name: str) -> int | None:
+    """The cell of an answer in what a client made of it; None where it refused it."""
+    if "error" in made:
+        return None
+    cell: int = json.loads(made["text"])["value"][survey.place[name]]
+    return cell
 
 
 def _cells(collection: Any, name: str) -> Cells:

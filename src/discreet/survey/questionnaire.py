@@ -50,10 +50,17 @@ class PersonalLaw:
     questions : tuple of str
     weights : tuple of int
         One per answer in the order of the cells; for several questions the last varies fastest.
+        Divided by what they have in common, as in a file: otherwise (2, 2) and (1, 1), the same
+        law, would draw differently from the same bytes.
     """
 
     questions: tuple[str, ...]
     weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if all(isinstance(weight, int) for weight in self.weights):
+            common = max(1, math.gcd(*self.weights))
+            object.__setattr__(self, "weights", tuple(weight // common for weight in self.weights))
 
 
 @dataclass(frozen=True)

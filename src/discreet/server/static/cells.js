@@ -154,7 +154,7 @@ function textOf(value) {
  * A number in at most six digits, as Python's format "g" writes it: ties go to the even digit.
  * @param {number} number
  */
-function short(number) {
+export function short(number) {
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
   if (number === 0) return Object.is(number, -0) ? "-0" : "0";
   const exact = number.toExponential(40), kept = exact.slice(0, exact.indexOf(".") + 6);

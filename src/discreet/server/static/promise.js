@@ -19,7 +19,11 @@ const ONE = 1n << 64n; // probabilities are integers over 2^64
  */
 export function lossOf(name, the) {
   /** @type {(top: bigint, bottom: bigint) => number} */
-  const ratio = (top, bottom) => (top > 0n && bottom > 0n ? Math.abs(Math.log(Number(top) / Number(bottom))) : Infinity);
+  const ratio = (top, bottom) => {
+    if (top <= 0n || bottom <= 0n) return Infinity;
+    const [high, low] = top < bottom ? [bottom, top] : [top, bottom];
+    return Math.log1p(Number(high - low) / Number(low)); // exact also where it is tiny
+  };
   /** @type {(p: string, one?: number, other?: number) => number} */
   const odds = (p, one = 1, other = 1) => ratio(BigInt(p) * BigInt(one), (ONE - BigInt(p)) * BigInt(other));
   /** @type {(steps: number, scale: string, places: number) => number} */
