@@ -249,7 +249,7 @@ class Growing(Tape):
         """Bytes of one kind; whole words where the wanted bytes are words."""
         pick = self.chance.random() if self.odd else 1.0
         if pick < 0.2:
-            return bytes([self.chance.choice(self.common)]) * self.chance.choice([1, 2, 4, 8])
+            return bytes([self.chance.choice(self.common)]) * self.chance.choice([1, 2, 4, 8, 32])
         if pick < 0.45:
             return self.chance.choice(self.open).to_bytes(8, "little")
         return self.chance.randbytes(8 * self.chance.randint(1, 8))

@@ -217,7 +217,8 @@ def chosen(name: str, make: Callable[..., Iterator[Case]], chance: plain.Random)
         fresh = any(seen.get(event, 0) < 4 for event in case.events)
         wide += len(case.tape) > 600
         too_long = len(case.tape) > (600 if wide > 2 else 3000)
-        if number >= 12 and (too_long or (not fresh and number % 4)):
+        usual = not fresh and (number % 4 or len(found) >= ENOUGH)
+        if number >= 12 and (too_long or usual):
             continue
         found.append((case, made))
         for event in case.events:
