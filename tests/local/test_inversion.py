@@ -9,10 +9,11 @@ from scipy.stats import chi2, norm
 
 from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, SeededRandom
 from discreet.collection.simulation import simulate
+from discreet.collection.size import respondents_for
 from discreet.collection.tally import Tally
 from discreet.local.inversion import statistics_of
 from discreet.local.planning import make_plan, question_cost
-from discreet.local.size import precision_of, respondents_for
+from discreet.local.size import precision_of
 from discreet.local.waves import combined
 from discreet.mechanisms.frequency import cost, oracle_of
 
@@ -361,6 +362,6 @@ def test_precision_before_collecting_is_what_simulation_finds(oracle):
         spread = math.sqrt((np.array(parts) / 3000).var(axis=0, ddof=1).mean())
         assert one.standard_error * math.sqrt(low) < spread
         assert spread < one.standard_error * math.sqrt(high)
-    need = respondents_for(plan, 0.01)
+    need = respondents_for(precision_of(plan, 1)[0].standard_error, 0.01)
     worst = precision_of(plan, need)[0].standard_error
     assert worst <= 0.01 < precision_of(plan, int(0.9 * need))[0].standard_error

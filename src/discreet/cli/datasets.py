@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli import CheckedGroup
 from discreet.cli.files import OUTPUT_FOLDER, folder, write
-from discreet.cli.groups import CheckedGroup
 from discreet.cli.output import console, example, json_option, print_json, table
 
 if TYPE_CHECKING:

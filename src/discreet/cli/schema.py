@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli import CheckedGroup
 from discreet.cli.files import OUTPUT, read_schema, write
-from discreet.cli.groups import CheckedGroup
 from discreet.cli.output import console, example, json_option, print_json, progress, table
 from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 

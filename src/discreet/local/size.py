@@ -12,17 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.collection.size import respondents_for as people_for
 from discreet.errors import EstimationError
 from discreet.local.inversion import margin_of
 from discreet.local.plan import Plan
 from discreet.mechanisms.frequency import FrequencyOracle
 
-__all__ = ["Precision", "precision_of", "respondents_for"]
+__all__ = ["CellPrecision", "precision_of"]
 
 
 @dataclass(frozen=True)
-class Precision:
+class CellPrecision:
     """Standard error of a cell of a feature's class-by-value table, as a share of the population.
 
     Attributes
@@ -42,7 +41,7 @@ class Precision:
     standard_error: float
 
 
-def precision_of(plan: Plan, respondents: int) -> list[Precision]:
+def precision_of(plan: Plan, respondents: int) -> list[CellPrecision]:
     """What can be expected of the class totals and of each feature asked by cell, worst first.
 
     Parameters
@@ -64,7 +63,7 @@ def precision_of(plan: Plan, respondents: int) -> list[Precision]:
             asked[name] = asked.get(name, 0.0) + float(share)
     classes = len(plan.schema.classes)
     found = [
-        Precision(
+        CellPrecision(
             name,
             classes * plan.cells[name].size if name in plan.cells else classes,
             asked[name],
@@ -73,8 +72,3 @@ def precision_of(plan: Plan, respondents: int) -> list[Precision]:
         for name, one in precision.items()
     ]
     return sorted(found, key=lambda one: -one.standard_error)
-
-
-def respondents_for(plan: Plan, standard_error: float) -> int:
-    """How many people make every cell at least as precise as wanted."""
-    return people_for(precision_of(plan, 1)[0].standard_error, standard_error)

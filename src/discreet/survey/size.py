@@ -26,11 +26,11 @@ from discreet.survey.inversion import channel_variance, unmixed
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["Precision", "precision_of"]
+__all__ = ["SharePrecision", "precision_of"]
 
 
 @dataclass(frozen=True)
-class Precision:
+class SharePrecision:
     """The standard error of an estimated share, at most.
 
     Parameters
@@ -50,7 +50,7 @@ class Precision:
 
 def precision_of(
     questionnaire: Questionnaire, respondents: int, predicates: Sequence[str] = ()
-) -> list[Precision]:
+) -> list[SharePrecision]:
     """How precise shares can be expected to be, worst first.
 
     Without predicates: of every answer to every question, and of every combination of an answer
@@ -77,7 +77,7 @@ def precision_of(
             sizes = [questionnaire.cells[name].size for name in names]
             every = np.eye(math.prod(sizes)).reshape(-1, *sizes)
             found.append((" and ".join(names), _worst(questionnaire, names, every)))
-    made = [Precision(what, math.sqrt(v / respondents), respondents) for what, v in found]
+    made = [SharePrecision(what, math.sqrt(v / respondents), respondents) for what, v in found]
     return sorted(made, key=lambda one: -one.standard_error)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli.groups import LazyGroup
+from discreet.cli import LazyGroup
 from discreet.cli.output import example
 
 __all__ = ["local"]

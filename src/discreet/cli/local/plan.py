@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import (
-    PLAN,
-    answering,
-    promise_body,
-    simulating,
-    tallying,
-    training,
-)
+from discreet.cli.collection import PLAN, answering, promise_body, simulating
 from discreet.cli.files import OUTPUT, about, batches, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
+from discreet.cli.tally import tallying, training
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
-    from discreet.local.size import Precision
+    from discreet.local.size import CellPrecision
     from discreet.schema import Schema
 
 __all__ = ["perturb", "plan", "report", "size", "tally", "train"]
@@ -248,15 +242,17 @@ def size(
     Everything follows from the variances of the mechanisms; nothing is read but the public schema.
     It says how precise the estimated tables are, not how good a model made from them will be.
     """
+    from discreet.collection.size import respondents_for
     from discreet.local.planning import make_plan
-    from discreet.local.size import precision_of, respondents_for
+    from discreet.local.size import precision_of
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
     public = read_schema(schema)
     if respondents is None:
         assert precision is not None
-        respondents = respondents_for(make_plan(public, epsilon, bins=bins), precision)
+        worst = precision_of(make_plan(public, epsilon, bins=bins), 1)[0].standard_error
+        respondents = respondents_for(worst, precision)
     plan = make_plan(public, epsilon, respondents, bins=bins)
     found = precision_of(plan, respondents)
     if as_json:
@@ -266,7 +262,7 @@ def size(
         _print_precision(respondents, epsilon, found)
 
 
-def _print_precision(respondents: int, epsilon: float, found: list[Precision]) -> None:
+def _print_precision(respondents: int, epsilon: float, found: list[CellPrecision]) -> None:
     from discreet.privacy import rounded_up
 
     out = console()

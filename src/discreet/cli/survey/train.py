@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli.collection import (
-    QUESTIONNAIRE,
-    answering,
-    read_tally,
-    simulating,
-    tallying,
-    training,
-)
+from discreet.cli.collection import QUESTIONNAIRE, answering, read_tally, simulating
 from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json
+from discreet.cli.tally import tallying, training
 
 __all__ = ["answer", "estimate", "randomize", "tally", "test", "train"]
 

@@ -1,0 +1,249 @@
+"""What ``discreet local`` and ``discreet survey`` share on the collector's side: tally and train.
+
+Each function makes the command for one kind of collection; the groups give it its name.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from inspect import cleandoc
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.collection import PLAN, Kind, promise_body, read_collection, read_tally
+from discreet.cli.files import OUTPUT, about, write
+from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.errors import EstimationError, FormatError
+from discreet.schema import text_of
+
+if TYPE_CHECKING:
+    from discreet.collection.tally import Tally
+
+__all__ = ["tallying", "training"]
+
+TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
+PIECE = 10_000
+"""Reports from text that are held before they go to a Parquet file."""
+
+
+def tallying(kind: Kind) -> click.Command:
+    """``local tally`` or ``survey tally``: add up reports."""
+    line = f"discreet {kind.group} tally {kind.file}"
+
+    @click.command(
+        "tally",
+        epilog=example(
+            f"{line} {kind.noun}s.parquet -o tally.json",
+            f"{line} 'monday/*.jsonl' tuesday.jsonl -o tally.json",
+            f"{line} east.parquet --merge west-tally.json -o tally.json",
+        ),
+    )
+    @click.argument("path", metavar=kind.metavar)
+    @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
+    @click.option("-o", "--output", type=OUTPUT, required=True, help="The tally file to write.")
+    @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
+    @json_option
+    def command(
+        path: str, files: tuple[str, ...], output: str, merge: tuple[str, ...], as_json: bool
+    ) -> None:
+        collection = read_collection(kind, path)
+        if not files and not merge:
+            raise click.UsageError(
+                f"Name at least one file of {kind.noun}s, or a tally with --merge."
+            )
+        counted = _counted(collection, files)
+        blind = counted.reports > len(counted.seen)
+        for other in merge:
+            with about(other):
+                more = read_tally(kind, other)
+                blind |= more.reports > len(more.seen)
+                counted = counted + more
+        write(output, counted.to_json())
+        if as_json:
+            print_json({"output": output, **_facts(counted)})
+        else:
+            _print_tally(counted, output)
+        if merge and blind:
+            click.echo(
+                "discreet: tallies of Parquet files keep a sample of their ids, so only many "
+                f"{kind.noun}s in two of them would have been noticed",
+                err=True,
+            )
+
+    command.help = cleandoc(f"""
+    Add up {kind.noun}s that answer a {kind.metavar}: Parquet or text files.
+
+    Text files hold one {kind.noun} per line{", or are .csv files of sheets" * (kind is not PLAN)}.
+    All files and patterns count as one delivery: what is in two of them counts once. A bad
+    {kind.noun} is counted by its fault, and nothing else is lost. Tallies that are merged must not
+    share {kind.noun}s, and the same tally is never added twice.
+    """)
+    return command
+
+
+def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
+    """Text alone is added line by line and keeps its ids; with Parquet, all goes to the engine."""
+    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.tally import Tally
+
+    texts = [file for source in files for file in _texts(source)]
+    tables = [source for source in files if not source.lower().endswith(TEXTS)]
+    if not tables:
+        counted = Tally(collection)
+        with progress("tallying", f"{collection.noun}s") as advance:
+            for done, report in enumerate(_reports(collection, texts), 1):
+                if report is None:
+                    counted.rejected["misshapen"] += 1
+                else:
+                    counted.add(report)
+                advance(done)
+        return counted
+    with ExitStack() as stack:
+        misshapen = 0
+        if texts:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-"))
+            tables.append(os.path.join(folder, "lines.parquet"))
+            misshapen = _converted(collection, texts, tables[-1])
+        advance = stack.enter_context(progress("tallying", f"{collection.noun}s"))
+        source: Any = tables if len(tables) > 1 else tables[0]
+        counted = tally_parquet(collection, source, progress=advance)
+    if misshapen:
+        counted.rejected["misshapen"] += misshapen
+    return counted
+
+
+def _texts(source: str) -> list[str]:
+    if not source.lower().endswith(TEXTS):
+        return []
+    found = [source] if os.path.isfile(source) else sorted(glob.glob(source, recursive=True))
+    if not found:
+        raise FormatError(f"{source}: there is no such file")
+    return found
+
+
+def _reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
+    from discreet.collection.texts import reports_in
+
+    return chain.from_iterable(reports_in(collection, file) for file in files)
+
+
+def _converted(collection: Any, files: Sequence[str], output: str) -> int:
+    """Write reports in text to a Parquet file; how many were none."""
+    from discreet.collection.files import ReportFile
+
+    misshapen, reports = 0, _reports(collection, files)
+    with ReportFile(output, collection) as file:
+        while some := list(islice(reports, PIECE)):
+            good = [report for report in some if report is not None]
+            misshapen += len(some) - len(good)
+            file.add(good)
+    return misshapen
+
+
+def _facts(tally: Tally[Any]) -> dict[str, Any]:
+    whole = {}
+    if tally.collection.questions[0].size is None:
+        whole = {"different": len(tally.distinct()[0])}
+    return {
+        tally.collection.kind: tally.collection.digest,
+        "counted": tally.reports,
+        "people": tally.people,
+        **whole,
+        "repeated": tally.repeated,
+        "rejected": dict(tally.rejected),
+        "by_question": tally.counted.tolist(),
+        "simulated": tally.simulated,
+    }
+
+
+def _print_tally(tally: Tally[Any], output: str) -> None:
+    facts = _facts(tally)
+    click.echo(f"counted    {tally.reports:,} {tally.collection.noun}s")
+    if tally.people != tally.reports:
+        click.echo(f"people     {tally.people:,}, if each sent {tally.collection.reports} reports")
+    if "different" in facts:
+        click.echo(f"different  {facts['different']:,}")
+    click.echo(f"repeated   {tally.repeated:,}")
+    click.echo(f"rejected   {tally.rejected.total():,}")
+    for fault, number in sorted(tally.rejected.items()):
+        click.echo(f"  {fault}: {number:,}")
+    if tally.simulated:
+        click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
+    click.echo(f"{output}: the tally of {tally.collection.digest}", err=True)
+
+
+def training(kind: Kind) -> click.Command:
+    """``local train`` or ``survey train``: a tally to a model."""
+
+    @click.command(
+        "train",
+        epilog=example(
+            f"discreet {kind.group} train tally.json -o model.json",
+            "discreet evaluate model.json people.csv",
+        ),
+    )
+    @click.argument("tallies", metavar="TALLY...", nargs=-1, required=True)
+    @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
+    @click.option(
+        "--postprocess",
+        type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
+        help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
+    )
+    @json_option
+    def command(tallies: tuple[str, ...], output: str, postprocess: Any, as_json: bool) -> None:
+        """Estimate a model from a TALLY file, or from the tallies of several waves.
+
+        Waves are collections of different people by plans of their own, about the same schema and
+        bins.
+        """
+        import numpy as np
+
+        from discreet.estimation import estimate
+
+        waves = [read_tally(kind, tally) for tally in tallies]
+        with about(", ".join(tallies)):
+            model = estimate(_statistics(kind, waves), postprocess)
+        reports, people = sum(one.reports for one in waves), sum(one.people for one in waves)
+        write(output, model.to_json())
+        classes = [text_of(value) for value in model.schema.classes]
+        prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
+        if as_json:
+            facts = {"output": output, f"{kind.noun}s": reports, "people": people}
+            print_json({**facts, "prior": prior, "guarantee": promise_body(model.guarantee)})
+            return
+        printer = console()
+        printer.print(str(model.guarantee))
+        printer.print(f"\n{kind.noun + 's':<10} {reports:,} counted")
+        printer.print(f"features   {len(model.factors)} of {len(model.schema.features)}")
+        shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
+        printer.print(f"prior      {shares}")
+        printer.print(f"{output}: {model.schema.target} from {', '.join(model.schema.names)}")
+
+    return command
+
+
+def _statistics(kind: Kind, waves: Sequence[Tally[Any]]) -> Any:
+    if kind is PLAN:
+        from discreet.local.inversion import statistics_of
+        from discreet.local.waves import combined
+
+        if len(waves) == 1:
+            return statistics_of(waves[0])
+        if len({one.collection.digest for one in waves}) < len(waves):
+            raise EstimationError(
+                "two tallies answer the same plan; add them with 'discreet local tally'"
+            )
+        found = [statistics_of(one) for one in waves]
+        return combined(found, [one.people for one in waves])
+    if len(waves) > 1:
+        raise EstimationError("give one tally; add several with 'discreet survey tally'")
+    (tally,) = waves
+    from discreet.survey.inversion import statistics_of as statistics_of_sheets
+
+    return statistics_of_sheets(tally)
