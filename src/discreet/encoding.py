@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import CellCodes, Floats, Integers
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
 
@@ -37,7 +37,6 @@ __all__ = [
     "towards_zero",
 ]
 
-Codes = NDArray[np.int32]
 Bins = int | Mapping[str, int | Sequence[float]]
 """How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
 
@@ -242,7 +241,7 @@ class Cells:
             raise _unseen(self.feature, value, self.unseen)
         return self.other
 
-    def column(self, values: Any) -> Codes:
+    def column(self, values: Any) -> CellCodes:
         """The cells of a whole column."""
         if isinstance(self.feature, Numeric):
             numbers = numbers_of(self.feature, values, self.tokens, self.outliers)
@@ -253,7 +252,7 @@ class Cells:
         return _factorized(values, self.index, self.missing)
 
 
-def _factorized(values: Any, index: Any, missing: int | None) -> Codes:
+def _factorized(values: Any, index: Any, missing: int | None) -> CellCodes:
     """Look every distinct value up once."""
     import pandas as pd
 
@@ -285,7 +284,7 @@ def _flat(values: Any) -> Any:
     return array.astype(object) if array.dtype.kind in "US" else array
 
 
-def class_codes(schema: Schema, values: Any) -> Codes:
+def class_codes(schema: Schema, values: Any) -> CellCodes:
     """Class column to class indices; a missing or unknown class is an error."""
     return Cells.of(schema, schema.target).column(values)
 

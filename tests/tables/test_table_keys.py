@@ -109,9 +109,9 @@ def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most:
     every = itertools.product([0, 1, 2, 3], ["TRUE", "False"], [0, 1])
     rows = pd.DataFrame(list(every) * 9, columns=["size", "smokes", "ill"])
     whole = count(rows, schema, bins=4, moments="grid", order=True)
-    monkeypatch.setattr(queries.Rows, "most_keys", lambda self, name: 20)
+    monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: 20)
     assert same(count(rows, schema, bins=4, moments="grid", order=True), whole)
-    monkeypatch.setattr(queries.Rows, "most_keys", lambda self, name: most)
+    monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: most)
     with pytest.raises(SchemaError, match="nothing was counted"):
         count(rows, schema, bins=4, moments="grid", order=True)
 

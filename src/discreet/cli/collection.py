@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLAN",
     "QUESTIONNAIRE",
-    "Kind",
+    "Wording",
     "answering",
     "json_object",
     "promise_body",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Kind:
+class Wording:
     """How one kind of collection is talked about on the command line."""
 
     kind: str
@@ -53,8 +53,8 @@ class Kind:
         return self.kind.upper()
 
 
-PLAN = Kind("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
-QUESTIONNAIRE = Kind(
+PLAN = Wording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
+QUESTIONNAIRE = Wording(
     "questionnaire",
     "survey",
     "sheet",
@@ -70,7 +70,7 @@ def promise_body(guarantee: Any) -> dict[str, Any]:
     return {**guarantee.to_body(), "text": str(guarantee)}
 
 
-def read_collection(kind: Kind, path: str) -> Any:
+def read_collection(kind: Wording, path: str) -> Any:
     """Read a plan or questionnaire file."""
     with about(path):
         if kind is PLAN:
@@ -82,7 +82,7 @@ def read_collection(kind: Kind, path: str) -> Any:
         return Questionnaire.read(path)
 
 
-def read_tally(kind: Kind, path: str) -> Tally[Any]:
+def read_tally(kind: Wording, path: str) -> Tally[Any]:
     """Read the tally of one kind of collection."""
     from discreet.collection.tally import Tally
 
@@ -113,7 +113,7 @@ def json_object(path: str) -> dict[str, Any]:
     return found
 
 
-def answering(kind: Kind) -> click.Command:
+def answering(kind: Wording) -> click.Command:
     """``local report`` or ``survey answer``: what runs on one person's device."""
     line = f"discreet {kind.group} {kind.answer} {kind.file} me.json --store kept"
 
@@ -183,7 +183,7 @@ def answering(kind: Kind) -> click.Command:
     )(command)
 
 
-def simulating(kind: Kind) -> click.Command:
+def simulating(kind: Wording) -> click.Command:
     """``local perturb`` or ``survey randomize``: simulate many devices on raw data."""
     line = f"discreet {kind.group} {kind.simulate} {kind.file} people.csv -o {kind.noun}s"
     named = " or ".join(kind.formats)
@@ -237,7 +237,7 @@ def simulating(kind: Kind) -> click.Command:
     return command
 
 
-def _check_simulable(kind: Kind, collection: Any, path: str, output: str) -> None:
+def _check_simulable(kind: Wording, collection: Any, path: str, output: str) -> None:
     if collection.reports > 1:
         raise PrivacyError(
             f"{path}: lets a person send {collection.reports} reports, this command makes one per "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import PLAN, Kind, promise_body, read_collection, read_tally
+from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
 from discreet.cli.files import OUTPUT, about, write
 from discreet.cli.output import console, example, json_option, print_json, progress
 from discreet.errors import EstimationError, FormatError
@@ -32,7 +32,7 @@ PIECE = 10_000
 """Reports from text that are held before they go to a Parquet file."""
 
 
-def tallying(kind: Kind) -> click.Command:
+def tallying(kind: Wording) -> click.Command:
     """``local tally`` or ``survey tally``: add up reports."""
     line = f"discreet {kind.group} tally {kind.file}"
 
@@ -178,7 +178,7 @@ def _print_tally(tally: Tally[Any], output: str) -> None:
     click.echo(f"{output}: the tally of {tally.collection.digest}", err=True)
 
 
-def training(kind: Kind) -> click.Command:
+def training(kind: Wording) -> click.Command:
     """``local train`` or ``survey train``: a tally to a model."""
 
     @click.command(
@@ -228,7 +228,7 @@ def training(kind: Kind) -> click.Command:
     return command
 
 
-def _statistics(kind: Kind, waves: Sequence[Tally[Any]]) -> Any:
+def _statistics(kind: Wording, waves: Sequence[Tally[Any]]) -> Any:
     if kind is PLAN:
         from discreet.local.inversion import statistics_of
         from discreet.local.waves import combined

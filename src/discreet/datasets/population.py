@@ -33,7 +33,6 @@ __all__ = [
     "mortgage_probability",
 ]
 
-Codes = Indices
 
 MORTGAGE_SCHEMA = Schema(
     [
@@ -81,10 +80,10 @@ class _People:
     """Columns as numbers: categories are positions in the schema's list of values."""
 
     age: Floats
-    income: Codes
-    gender: Codes
-    employment: Codes
-    region: Codes
+    income: Indices
+    gender: Indices
+    employment: Indices
+    region: Indices
     loan_to_value: Floats
     credit_score: Floats
     years_at_address: Floats
@@ -159,7 +158,7 @@ def _employment_shares(age: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _choose(uniform: Floats, shares: Floats) -> Codes:
+def _choose(uniform: Floats, shares: Floats) -> Indices:
     """One category a row, by inverting the row's cumulative shares."""
     return np.asarray((uniform[:, None] >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1))
 
@@ -191,7 +190,7 @@ def draw(n: int, seed: int, missing: float = 0.0) -> pd.DataFrame:
     )
 
 
-def _words(values: tuple[Any, ...], codes: Codes) -> NDArray[np.object_]:
+def _words(values: tuple[Any, ...], codes: Indices) -> NDArray[np.object_]:
     return np.array(values, dtype=object)[codes]
 
 

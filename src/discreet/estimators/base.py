@@ -19,11 +19,11 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.arrays import Floats
+from discreet.arrays import CellCodes, Floats
 from discreet.encoding import class_codes
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
-from discreet.estimators.columns import Kind, column_kinds, columns_by_position, schema_of
+from discreet.estimators.columns import ColumnKind, column_kinds, columns_by_position, schema_of
 from discreet.estimators.parameters import Rule
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
 from discreet.privacy import Guarantee
@@ -56,7 +56,7 @@ class Rows:
     schema: Schema
     classes: NDArray[Any]
     columns: Mapping[str, Any]
-    codes: NDArray[np.int32]
+    codes: CellCodes
     weights: Floats | None = None
 
 
@@ -132,7 +132,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Rows(described, known, columns, codes, weights)
 
     def _described(
-        self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given
+        self,
+        columns: Mapping[str, Any],
+        kinds: list[ColumnKind],
+        classes: NDArray[Any],
+        given: Given,
     ) -> Schema:
         """A schema from the data itself."""
         return schema_of(columns, kinds, classes, given, bounded=False)

@@ -16,9 +16,9 @@ from discreet.encoding import _flat, is_missing, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
 
-__all__ = ["Kind", "column_kinds", "columns_by_position", "schema_of"]
+__all__ = ["ColumnKind", "column_kinds", "columns_by_position", "schema_of"]
 
-Kind = Literal["categorical", "numeric"]
+ColumnKind = Literal["categorical", "numeric"]
 
 
 def columns_by_position(X: Any) -> list[Any]:
@@ -32,7 +32,7 @@ def columns_by_position(X: Any) -> list[Any]:
     return list(X.columns)  # Arrow
 
 
-def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> list[Kind]:
+def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> list[ColumnKind]:
     """Which columns are categorical: as chosen, or by their types."""
     if choice == "all":
         return ["categorical"] * len(columns)
@@ -64,7 +64,7 @@ def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> l
     return ["categorical" if index in chosen else "numeric" for index in range(len(columns))]
 
 
-def _kind(name: str, column: Any) -> Kind:
+def _kind(name: str, column: Any) -> ColumnKind:
     dtype = getattr(column, "dtype", None)
     if dtype is not None and str(dtype).lower() in ("category", "categorical", "enum"):
         return "categorical"
@@ -92,7 +92,7 @@ def _kind(name: str, column: Any) -> Kind:
 
 def schema_of(
     columns: Mapping[str, Any],
-    kinds: Sequence[Kind],
+    kinds: Sequence[ColumnKind],
     classes: NDArray[Any],
     policies: Mapping[str, Any],
     *,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import PrivacyWarning, RefusedError, SchemaError
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
-from discreet.estimators.columns import Kind, schema_of
+from discreet.estimators.columns import ColumnKind, schema_of
 from discreet.model import NaiveBayesModel
 from discreet.privacy import Guarantee, rounded_up
 from discreet.schema import Numeric, Schema
@@ -97,7 +97,11 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         raise RefusedError(f"{type(self).__name__} has no partial_fit: {self._once}")
 
     def _described(
-        self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given
+        self,
+        columns: Mapping[str, Any],
+        kinds: list[ColumnKind],
+        classes: NDArray[Any],
+        given: Given,
     ) -> Schema:
         return schema_of(columns, kinds, classes, given, bounded=True)
 

@@ -15,7 +15,7 @@ from discreet.encoding import is_missing
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess
 from discreet.estimators.base import Given, Rows
-from discreet.estimators.columns import Kind
+from discreet.estimators.columns import ColumnKind
 from discreet.estimators.parameters import BINS, COMMON, POSTPROCESS, RANDOM, Rule, one_of
 from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.mechanisms.laws import rational
@@ -208,7 +208,11 @@ class SurveyNB(PrivateEstimator):
         return statistics_of(tally, kept(questionnaire.guarantee, RESTS))
 
     def _described(
-        self, columns: Mapping[str, Any], kinds: list[Kind], classes: NDArray[Any], given: Given
+        self,
+        columns: Mapping[str, Any],
+        kinds: list[ColumnKind],
+        classes: NDArray[Any],
+        given: Given,
     ) -> Schema:
         schema = super()._described(columns, kinds, classes, given)
         related = given["model"] == "related"  # yes or no, without room for "missing"

@@ -23,7 +23,7 @@ from discreet.privacy import Guarantee
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
-__all__ = ["Estimate", "counts_of", "margin_of", "statistics_of"]
+__all__ = ["CountEstimate", "counts_of", "margin_of", "statistics_of"]
 
 LEAST_SHARE = 1e-4
 """Of a class, where something is divided by its share."""
@@ -47,8 +47,8 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
     plan, people = tally.collection, tally.people
     if people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no reports")
-    shares: list[Estimate] = []
-    cells: dict[str, list[Estimate]] = {name: [] for name in plan.cells}
+    shares: list[CountEstimate] = []
+    cells: dict[str, list[CountEstimate]] = {name: [] for name in plan.cells}
     means: dict[tuple[str, int], _Mean] = {}
     for question, m, sums in zip(plan.questions, tally.counted, tally.sums, strict=True):
         if m == 0:
@@ -90,7 +90,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CountEstimate:
     """Shares of a group of people, as one question or one wave estimates them.
 
     Parameters
@@ -111,7 +111,7 @@ class Estimate:
     people: float
 
 
-def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float) -> Estimate:
+def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float) -> CountEstimate:
     """The classes (axis 0), or the classes by one feature, of the estimated cells of a question."""
     oracle, shape = question.mechanism, plan.shape_of(question)
     assert isinstance(oracle, FrequencyOracle)
@@ -120,7 +120,7 @@ def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float
     kept = shape[:1] if axis == 0 else (shape[0], shape[axis])
     size = int(np.prod(kept))
     uniform = float(oracle.sum_variances(labels, np.full(joint.size, 1 / joint.size)).mean())
-    return Estimate(
+    return CountEstimate(
         np.asarray(np.bincount(labels, joint), np.float64).reshape(kept),
         oracle.sum_variances(labels, joint).reshape(kept) / m,
         (uniform + (1 - 1 / size) / size) / m,
@@ -128,7 +128,7 @@ def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float
     )
 
 
-def counts_of(parts: Sequence[Estimate], people: int) -> tuple[Floats, Floats]:
+def counts_of(parts: Sequence[CountEstimate], people: int) -> tuple[Floats, Floats]:
     """Counts of everyone from random groups of them, weighted by precision, with variances.
 
     Weights follow from public facts, not from what was found: so the mean is unbiased. Disjoint
@@ -145,7 +145,7 @@ def counts_of(parts: Sequence[Estimate], people: int) -> tuple[Floats, Floats]:
     return people * share, people**2 * (noise + inside * (1 - inside) * luck)
 
 
-def _table(plan: Plan, name: str, parts: Sequence[Estimate], people: int) -> Table:
+def _table(plan: Plan, name: str, parts: Sequence[CountEstimate], people: int) -> Table:
     cells, classes = plan.cells[name], len(plan.schema.classes)
     if parts:
         return Table(cells, *counts_of(parts, people))

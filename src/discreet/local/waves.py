@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.errors import EstimationError
-from discreet.local.inversion import Estimate, counts_of
+from discreet.local.inversion import CountEstimate, counts_of
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.statistics import Statistics, Table
 
@@ -62,7 +62,9 @@ def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
 
     def pooled(counts: Sequence[Array], noise: Sequence[Array]) -> tuple[Floats, Floats]:
         parts = [
-            Estimate(c / n, v / n**2, float(v.mean()) / n**2 + (1 - 1 / c.size) / c.size / n, n)
+            CountEstimate(
+                c / n, v / n**2, float(v.mean()) / n**2 + (1 - 1 / c.size) / c.size / n, n
+            )
             for c, v, n in zip(counts, noise, people, strict=True)
         ]
         return counts_of(parts, everyone)

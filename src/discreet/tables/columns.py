@@ -17,7 +17,7 @@ from discreet.encoding import Cells
 from discreet.errors import SchemaError
 from discreet.schema import text_of
 
-__all__ = ["bin_of", "exact", "key", "not_whole", "numbers"]
+__all__ = ["bin_of", "double", "key", "not_whole", "numbers"]
 
 NUMBER = (
     r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?[012]?\d?\d)?"
@@ -26,7 +26,7 @@ NUMBER = (
 """What PostgreSQL, which has no TRY_CAST, may cast."""
 
 
-def exact(number: float) -> Any:
+def double(number: float) -> Any:
     """A constant that every engine reads as this very double."""
     import ibis
 
@@ -71,10 +71,10 @@ def _text_key(column: Any, cells: Cells) -> Any:
 def _float_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    missing, zero = column.isnan(), exact(0.0)  # -0.0 is another group than 0.0 on some engines
+    missing, zero = column.isnan(), double(0.0)  # -0.0 is another group than 0.0 on some engines
     column = ibis.cases((missing, ibis.null("float64")), (column == zero, zero), else_=column)
     numbers = [number for text in cells.spellings if (number := _float_or_none(text)) is not None]
-    return _known_only(column, cells, numbers, exact)
+    return _known_only(column, cells, numbers, double)
 
 
 def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[Any], Any]) -> Any:
@@ -146,7 +146,7 @@ def not_whole(number: Any) -> Any:
     import ibis
 
     # beyond 2^53 all doubles are whole, and some do not fit the integer that floor gives
-    near = ibis.cases((number.abs() < exact(2.0**53), number), else_=exact(0.0))
+    near = ibis.cases((number.abs() < double(2.0**53), number), else_=double(0.0))
     return (near != near.floor().cast("float64")).ifelse(number, ibis.null("float64"))
 
 
@@ -168,7 +168,7 @@ def bin_of(number: Any, inner: Sequence[float], missing: int) -> Any:
             return ibis.literal(low, "int32")
         middle = (low + high) // 2
         return ibis.ifelse(
-            number < exact(inner[middle]), among(low, middle), among(middle + 1, high)
+            number < double(inner[middle]), among(low, middle), among(middle + 1, high)
         )
 
     return number.isnull().ifelse(ibis.literal(missing, "int32"), among(0, len(inner)))

@@ -30,7 +30,7 @@ from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
 from discreet.tables.engines import fetched, kind_of, open_rows, open_table, reading
-from discreet.tables.queries import Rows, check_numbers
+from discreet.tables.queries import Queries, check_numbers
 
 __all__ = ["count", "open_table"]
 
@@ -88,7 +88,7 @@ def count(
     wanted = [*schema.names, schema.target, *([weights] if weights else [])]
     with reading(source):
         table = open_rows(_narrow(source, wanted) if kind == "frame" else source, wanted)
-        return Counting(Rows(table, schema, weights, bins), progress).run(moments, order)
+        return Counting(Queries(table, schema, weights, bins), progress).run(moments, order)
 
 
 def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any) -> Statistics:
@@ -137,12 +137,12 @@ class Counting:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Queries
     progress : callable, optional
         Called as ``progress(done, total)`` after every query.
     """
 
-    rows: Rows
+    rows: Queries
     progress: Progress | None = None
     done: int = field(default=0, init=False)
     total: int = field(default=1, init=False)

@@ -25,7 +25,7 @@ from discreet.schema import text_of
 from discreet.tables.spark import java_home, spark_session, spark_table
 
 __all__ = [
-    "Kind",
+    "SourceKind",
     "arrow_batches",
     "fetched",
     "java_home",
@@ -37,7 +37,7 @@ __all__ = [
     "spark_session",
 ]
 
-Kind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
+SourceKind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
 
 MEMORY_LIMIT = "300MB"
 """What DuckDB may hold before it spills to a private temporary folder."""
@@ -52,7 +52,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
 
 
-def kind_of(source: Any) -> Kind:
+def kind_of(source: Any) -> SourceKind:
     """What a source is; a file is looked up, not opened."""
     if _is_path(source):
         path = os.fspath(source)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Booleans, Floats
+from discreet.arrays import Booleans, CellCodes, Floats
 from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
@@ -30,7 +30,7 @@ CACHED = 1 << 15
 def count_arrays(
     schema: Schema,
     columns: Mapping[str, Any],
-    codes: NDArray[np.int32],
+    codes: CellCodes,
     *,
     weights: Floats | None = None,
     bins: Bins | None = None,

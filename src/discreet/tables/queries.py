@@ -15,12 +15,12 @@ import numpy as np
 from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
-from discreet.tables.columns import bin_of, exact, key, not_whole, numbers
+from discreet.tables.columns import bin_of, double, key, not_whole, numbers
 
-__all__ = ["Rows", "check_numbers"]
+__all__ = ["Queries", "check_numbers"]
 
 
-class Rows:
+class Queries:
     """A table, its schema, and the queries that count one by the other.
 
     Parameters
@@ -89,10 +89,10 @@ class Rows:
         for j, feature in enumerate(self.numeric):
             origin = origins[feature.name]
             branches = [
-                (rows.y == (exact(raw) if isinstance(raw, float) else raw), exact(origin[index]))
+                (rows.y == (double(raw) if isinstance(raw, float) else raw), double(origin[index]))
                 for raw, index in classes.items()
             ]
-            centre = ibis.cases(*branches) if branches else exact(0.0)
+            centre = ibis.cases(*branches) if branches else double(0.0)
             centred[f"v{j}"] = rows[f"v{j}"] - centre
         rows = rows.mutate(**centred)
         found: dict[str, Any] = {}
@@ -162,19 +162,19 @@ class Rows:
         found = {}
         for j, feature in enumerate(numeric):
             v = rows[f"x{j}"]
-            upper, lower = exact(feature.upper), exact(feature.lower)
+            upper, lower = double(feature.upper), double(feature.lower)
             outside = [(v > upper, upper)] if math.isfinite(feature.upper) else []
             outside += [(v < lower, lower)] if math.isfinite(feature.lower) else []
             v = ibis.cases(*outside, else_=v) if outside else v
             if grid:
                 public = Grid.of(feature)
-                v = (v - exact(public.lower)) / exact(public.step) + exact(0.5)
+                v = (v - double(public.lower)) / double(public.step) + double(0.5)
                 v = v.floor().cast("int64")
             found[f"v{j}"] = v
         return found
 
 
-def check_numbers(rows: Rows, result: Any) -> None:
+def check_numbers(rows: Queries, result: Any) -> None:
     """Hold the extremes of every numeric column against the schema, as if they were the column."""
     some = {
         name: [value for value in result.column(name).to_pylist() if value is not None]

@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Array
+from discreet.arrays import Array, CellCodes
 from discreet.encoding import Bins, Cells
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
@@ -25,7 +24,7 @@ from discreet.tables.in_memory import Counter, count_arrays
 
 __all__ = ["Columns", "Source", "TableSource"]
 
-Batch = tuple[Mapping[str, Any], NDArray[np.int32]]
+Batch = tuple[Mapping[str, Any], CellCodes]
 
 Progress = Callable[[int, int], None]
 
@@ -84,7 +83,7 @@ class Columns:
         self,
         schema: Schema,
         columns: Mapping[str, Any],
-        codes: NDArray[np.int32],
+        codes: CellCodes,
         weights: Array | None = None,
         largest: float | None = None,
     ) -> None:
@@ -179,10 +178,10 @@ class TableSource:
         """How many records each class has."""
         from discreet.tables.counting import Counting
         from discreet.tables.engines import reading
-        from discreet.tables.queries import Rows
+        from discreet.tables.queries import Queries
 
         with reading(self.source):
-            return Counting(Rows(self.rows, self.schema, None, None)).totals()
+            return Counting(Queries(self.rows, self.schema, None, None)).totals()
 
     def count(
         self,
@@ -193,7 +192,7 @@ class TableSource:
         """Exact statistics, counted where the rows lie."""
         from discreet.tables.counting import Counting
         from discreet.tables.engines import reading
-        from discreet.tables.queries import Rows
+        from discreet.tables.queries import Queries
 
         streamed = {}
         embedded = self.rows.get_backend().name == "duckdb"
@@ -213,7 +212,7 @@ class TableSource:
                 totals = next(iter(tables.values())).counts.sum(axis=1)
                 return Statistics(self.schema, totals, tables=tables)
             others = replace(self.schema, features=tuple(rest))
-            counting = Counting(Rows(self.rows, others, None, bins), self.progress)
+            counting = Counting(Queries(self.rows, others, None, bins), self.progress)
             found = counting.run(moments, order)
         tables = {**found.tables, **tables}
         ordered = {name: tables[name] for name in self.schema.names if name in tables}
