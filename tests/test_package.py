@@ -1,5 +1,6 @@
 """What the house promises about itself: quick imports, small rooms, doors in the right places."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -225,3 +226,38 @@ def test_the_walks_name_modules_that_exist_and_each_has_its_sentence():
     assert not {name for name in walked if not (SOURCE / f"{name}.py").is_file()}
     table = text.split("### What happens in each module")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)` \| .+\. \|$", table, re.M)) == walked
+
+
+WIDE = {
+    "schema.Schema.__init__", "local.planning.make_plan", "tables.counting.count",
+    "tables.in_memory.count_arrays", "tables.inference.infer_schema",
+    "federated.simulation.simulate_horizontal", "federated.simulation.simulate_vertical",
+    "federated.service.provider.label",
+}  # fmt: skip
+"""Functions whose many parameters are the options of an estimator or a command, by name."""
+
+
+def wide_functions(folder):
+    """Functions with more than six parameters, commands and estimators aside."""
+    for path in folder.rglob("*.py"):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        if module.startswith(("cli.", "estimators.")):
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+        owners = {member: f"{one.name}." for one in classes for member in one.body}
+        for one in ast.walk(tree):
+            if isinstance(one, ast.FunctionDef):
+                given = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
+                if len([arg for arg in given if arg.arg not in ("self", "cls")]) > 6:
+                    yield f"{module}.{owners.get(one, '')}{one.name}"
+
+
+def test_functions_with_more_than_six_parameters_are_known():
+    assert set(wide_functions(SOURCE)) == WIDE
+
+
+def test_a_function_with_seven_parameters_is_noticed(tmp_path):
+    (tmp_path / "one.py").write_text("class C:\n def f(self, a, b, c, d, e, f, *, g): ...\n")
+    (tmp_path / "two.py").write_text("def f(a, b, c, d, e, f): ...\n")
+    assert list(wide_functions(tmp_path)) == ["one.C.f"]
