@@ -130,6 +130,39 @@ class Node:
         self.close()
 
 
+def evaluated(static: Path, script: str, given: Any = None) -> Any:
+    """What a script gives back in node; ``draw`` and ``promise`` are the modules.
+
+    Parameters
+    ----------
+    static : path
+        The folder of the modules.
+    script : str
+        The body of an async function.
+    given : any
+        What it reads as ``given``.
+    """
+    program = node()
+    assert program is not None
+    text = f"""
+      const draw = await import({json.dumps((static / "draw.js").as_uri())});
+      const promise = await import({json.dumps((static / "promise.js").as_uri())});
+      let read = ""; for await (const piece of process.stdin) read += piece;
+      const run = async (given) => {{ {script} }};
+      process.stdout.write(JSON.stringify(await run(JSON.parse(read))) ?? "null");
+    """
+    run = subprocess.run(
+        [program, "--input-type=module", "-e", text],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
 @contextmanager
 def browser() -> Iterator[Any]:
     """Chromium, without a window."""

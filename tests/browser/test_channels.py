@@ -169,7 +169,7 @@ MISTAKES = {
     "de": ("mechanisms.js", "(size - 1, 1)[0] + 1;", "(size, 1)[0];"),
     "ss, many": ("mechanisms.js", "keys[value] = member ? 0 :", "keys[value] = member ? 2 ** 31 :"),
     "sue": ("mechanisms.js", "flags[value] = source", "flags[value] ||= source"),
-    "piecewise": ("mechanisms.js", "return other >= first ? other + window : other;",
+    "piecewise": ("mechanisms.js", "return other >= first ? other + width : other;",
                   "return other;"),
     "unrelated": ("mechanisms.js", "[...places].reverse()", "[...places]"),
     "related": ("random.js", "flags.push(byte < first);", "flags.push(byte <= first + 8);"),

@@ -209,22 +209,22 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "a logarithm in floating point": [
         ("random.js", "for (let bits = 64; ; bits += 64) {",
          "for (let bits = 64; ; bits += 64) {\n          values.push(BigInt(Math.floor("
-         "-Number(top) / 2 ** Number(shift) * Math.log(Number(word || 1n) / 2 ** 64))));\n"
+         "-Number(scale) / 2 ** Number(shift) * Math.log(Number(word || 1n) / 2 ** 64))));\n"
          "          break;"),
     ],
     "an open word is decided by its lower end": [
-        ("random.js", "high !== null && low * top >> fraction + shift === "
-         "high * top >> fraction + shift", "word !== 0n"),
+        ("random.js", "high !== null && low * scale >> fraction + shift === "
+         "high * scale >> fraction + shift", "word !== 0n"),
     ],
     "further words come at once": [
-        ("random.js", "geometric(top, shift, count) {",
-         "geometric(top, shift, count) {\n    if (count > 1) return "
-         "Array.from({ length: count }, () => this.geometric(top, shift, 1)[0]);"),
+        ("random.js", "geometric(scale, shift, count) {",
+         "geometric(scale, shift, count) {\n    if (count > 1) return "
+         "Array.from({ length: count }, () => this.geometric(scale, shift, 1)[0]);"),
     ],
     "noise in pairs": [
-        ("random.js", "const plus = this.geometric(top, shift, count), "
-         "minus = this.geometric(top, shift, count);",
-         "const plus = [], minus = [], one = () => this.geometric(top, shift, 1)[0];\n"
+        ("random.js", "const plus = this.geometric(scale, shift, count), "
+         "minus = this.geometric(scale, shift, count);",
+         "const plus = [], minus = [], one = () => this.geometric(scale, shift, 1)[0];\n"
          "    for (let i = 0; i < count; i++) plus.push(one()), minus.push(one());"),
     ],
     "the truth is decided before the other value is drawn": [
@@ -237,7 +237,7 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
          "const words = numbers.map((one) => (one * resolution % 1 ? source.words(1)[0] : 0n));"),
     ],
     "the window is not skipped": [
-        ("mechanisms.js", "return other >= first ? other + window : other;", "return other;"),
+        ("mechanisms.js", "return other >= first ? other + width : other;", "return other;"),
     ],
     "coordinates keep their order": [
         ("mechanisms.js", ".subset(the.size, the.sampled).sort((a, b) => a - b);",

@@ -34,18 +34,18 @@ export class Collection {
   #device;
 
   /**
-   * @param {Plain} document
+   * @param {Plain} body
    * @param {string} digest
    */
-  constructor(document, digest) {
-    this.#device = document.format === "discreet/plan" ? planOf(document) : questionnaireOf(document);
+  constructor(body, digest) {
+    this.#device = body.format === "discreet/plan" ? planOf(body) : questionnaireOf(body);
     const { names, personal, questions, epsilon, assigned } = this.#device;
     /** The document as it was read. */
-    this.document = document;
+    this.document = body;
     /** SHA-256 of its canonical bytes, which every report names. */
     this.digest = digest;
     /** @type {"plan" | "questionnaire"} */
-    this.kind = document.format.slice("discreet/".length);
+    this.kind = body.format.slice("discreet/".length);
     /** All that a person may be asked, the target last. */
     this.names = names;
     /** Questions to which a person gives own personal answers, too. */
@@ -59,7 +59,7 @@ export class Collection {
     /** Why nobody is protected; empty where people are. @type {string[]} */
     this.void = [];
     if (epsilon === Infinity) this.void.push("it promises no epsilon");
-    if (document.inferred ?? document.schema.inferred) this.void.push("its bounds and values were taken from people's data");
+    if (body.inferred ?? body.schema.inferred) this.void.push("its bounds and values were taken from people's data");
   }
 
   /**
@@ -149,11 +149,11 @@ const namesOf = (schema) => schema.features.map((feature) => feature.name);
 
 /**
  * A plan: each person answers one of several questions about the target and some features.
- * @param {Plain} document
+ * @param {Plain} body
  * @returns {Device}
  */
-function planOf(document) {
-  const { schema, projection, questions, edges, epsilon } = /** @type {PlanBody} */ (document);
+function planOf(body) {
+  const { schema, projection, questions, edges, epsilon } = /** @type {PlanBody} */ (body);
   const original = projection === null ? schema : projection.schema, originals = namesOf(original);
   const names = [...originals, schema.target];
   const target = new Cells(
@@ -177,7 +177,7 @@ function planOf(document) {
     const size = (power ? features.length : 1) * sizes.reduce((product, one) => product * one, target.size);
     const known = Object.hasOwn(power ? MEANS : CELLS, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
     const fits = size === parameters.size && (parameters.active ?? features.length) === features.length;
-    const loss = Math.max(lossOf(mechanism, parameters), question.epsilon) * document.reports;
+    const loss = Math.max(lossOf(mechanism, parameters), question.epsilon) * body.reports;
     if (!known || !fits || !(weight >= 1) || !(epsilon === "inf" || loss <= epsilon * (1 + 1e-9))) {
       throw new DrawError("document", `question ${k} contradicts the plan, or needs numbers beyond 2^53`);
     }
@@ -204,7 +204,7 @@ function planOf(document) {
     personal: [],
     questions: questions.length,
     epsilon: epsilon === "inf" ? Infinity : epsilon,
-    assigned: document.assignment === "groups",
+    assigned: body.assignment === "groups",
     asked(question) {
       const { features } = questions[question];
       const made = features.some((name) => !originals.includes(name));
@@ -261,13 +261,13 @@ function orZero(number) {
 
 /**
  * A questionnaire: all private questions at once, randomized in groups.
- * @param {Plain} document
+ * @param {Plain} body
  * @returns {Device}
  */
-function questionnaireOf(document) {
-  const { questions, target, channels, groups, device } = /** @type {SheetBody} */ (document);
+function questionnaireOf(body) {
+  const { questions, target, channels, groups, device } = /** @type {SheetBody} */ (body);
   const sorted = [...questions].sort((a, b) => Number(a.name === target) - Number(b.name === target));
-  const names = sorted.map((one) => one.name), rules = /** @type {any} */ (document);
+  const names = sorted.map((one) => one.name), rules = /** @type {any} */ (body);
   const cells = sorted.map((one) => new Cells(
     { ...one, values: one.answers }, one.name === target ? { ...rules, unseen: "error" } : rules, one.cuts,
   ));
@@ -280,7 +280,7 @@ function questionnaireOf(document) {
     const places = group.questions.map((name) => names.indexOf(name));
     return { ...channels[k], model: channels[k].model, places, sizes: places.map((place) => cells[place].size) };
   });
-  const own = parts.filter((part) => document.personal === "own" && part.model === "unrelated");
+  const own = parts.filter((part) => body.personal === "own" && part.model === "unrelated");
   const personal = own.flatMap((part) => part.places.map((place) => names[place]));
   const losses = parts.map((part) => (own.includes(part) ? Infinity : lossOf(part.model, part)));
 
@@ -334,18 +334,17 @@ export async function collectionOf(bytes, { digest, unprotected = false } = {}) 
   const found = `sha256:${hex(await sha256(content))}`;
   if (digest !== undefined && digest !== found) throw new DrawError("digest", `the document is ${found}, not ${digest}`);
   /** @type {Plain} */
-  let document;
+  let body;
   try {
-    document = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content));
+    body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content));
   } catch {
     throw new DrawError("document", "this is not JSON");
   }
-  const version = document && VERSIONS.get(document.format);
+  const version = body && VERSIONS.get(body.format);
   if (!version) throw new DrawError("document", "this is neither a plan nor a questionnaire");
-  if (document.version !== version) throw new DrawError("version", `version ${document.version}; this program reads ${version}`);
-  if ("digest" in document) throw new DrawError("document", "give the canonical bytes, without the seal");
-  refuseInexact(document);
-  const collection = new Collection(document, found);
+  if (body.version !== version) throw new DrawError("version", `version ${body.version}; this program reads ${version}`);
+  if ("digest" in body) throw new DrawError("document", "give the canonical bytes, without the seal");
+  const collection = whole(body, found);
   if (collection.void.length && !unprotected) {
     throw new DrawError("unprotected", `this ${collection.kind} protects nobody: ${collection.void.join("; ")}`);
   }
@@ -354,12 +353,26 @@ export async function collectionOf(bytes, { digest, unprotected = false } = {}) 
 
 const VERSIONS = new Map([["discreet/plan", 3], ["discreet/questionnaire", 1]]);
 
-/** @param {unknown} value Whole numbers that JavaScript may have rounded are refused. */
-function refuseInexact(value) {
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new DrawError("document", `it holds a whole number beyond 2^53, about ${value}`);
+/** @type {(body: Plain, digest: string) => Collection} */
+function whole(body, digest) {
+  try {
+    refuseInexact(body);
+    return new Collection(body, digest);
+  } catch (error) {
+    throw new DrawError("document", error instanceof DrawError ? error.message : "this document is misshapen");
   }
-  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseInexact);
+}
+
+const REAL = ["lower", "upper", "edges", "cuts", "projection"];
+
+/** @param {Plain} value Whole numbers that JavaScript may have rounded are refused. */
+function refuseInexact(value) {
+  for (const [key, one] of Object.entries(value)) {
+    if (Number.isInteger(one) && !Number.isSafeInteger(one) && !REAL.includes(key)) {
+      throw new DrawError("document", `it holds a whole number beyond 2^53, about ${one}`);
+    }
+    if (typeof one === "object" && one !== null && !REAL.includes(key)) refuseInexact(one);
+  }
 }
 
 /** @param {Uint8Array} bytes */

@@ -78,8 +78,8 @@ function odd(number) {
 
 /** @type {(numbers: bigint[], most: number) => number[]} */
 function cut(numbers, most) {
-  const top = BigInt(most);
-  return numbers.map((one) => Number(one > top ? top : one < -top ? -top : one));
+  const limit = BigInt(most);
+  return numbers.map((one) => Number(one > limit ? limit : one < -limit ? -limit : one));
 }
 
 /**
@@ -106,13 +106,13 @@ export const MEANS = {
     });
   },
   piecewise(source, the, levels) {
-    const inside = source.coins(the.inside, levels.length), window = 2 * the.half + 1;
-    const near = source.integers(window, levels.length);
+    const inside = source.coins(the.inside, levels.length), width = 2 * the.half + 1;
+    const near = source.integers(width, levels.length);
     const far = source.integers(2 * the.resolution, levels.length);
     return levels.map((level, i) => {
       const first = level - the.half, other = far[i] - the.largest;
       if (inside[i]) return first + near[i];
-      return other >= first ? other + window : other; // skip the window
+      return other >= first ? other + width : other; // skip the window
     });
   },
   hybrid(source, the, levels) {

@@ -18,10 +18,10 @@ const ONE = 1n << 64n; // probabilities are integers over 2^64
  * @returns {number}
  */
 export function lossOf(name, the) {
-  /** @type {(top: bigint, bottom: bigint) => number} */
-  const ratio = (top, bottom) => {
-    if (top <= 0n || bottom <= 0n) return Infinity;
-    const [high, low] = top < bottom ? [bottom, top] : [top, bottom];
+  /** @type {(one: bigint, other: bigint) => number} */
+  const ratio = (one, other) => {
+    if (one <= 0n || other <= 0n) return Infinity;
+    const [high, low] = one < other ? [other, one] : [one, other];
     return Math.log1p(Number(high - low) / Number(low)); // exact also where it is tiny
   };
   /** @type {(p: string, one?: number, other?: number) => number} */
@@ -77,15 +77,15 @@ export function lossOf(name, the) {
  * @returns {Fact[]}
  */
 export function factsOf(collection, question = 0) {
-  const { document } = collection;
+  const body = collection.document;
   if (collection.kind === "plan") {
-    const { mechanism, parameters } = document.questions[question];
+    const { mechanism, parameters } = body.questions[question];
     return [{ names: collection.asked(question), mechanism, epsilon: lossOf(mechanism, parameters), ...chances(mechanism, parameters) }];
   }
-  return document.channels.map((/** @type {Plain} */ channel, /** @type {number} */ k) => {
-    const names = /** @type {string[]} */ (document.groups[k].questions);
+  return body.channels.map((/** @type {Plain} */ channel, /** @type {number} */ k) => {
+    const names = /** @type {string[]} */ (body.groups[k].questions);
     const sizes = names.map((name) => collection.choices(name)?.length ?? 1);
-    const own = channel.model === "unrelated" && document.personal === "own";
+    const own = channel.model === "unrelated" && body.personal === "own";
     const epsilon = own ? Infinity : lossOf(channel.model, { ...channel, sizes });
     const truth = part(channel.theta);
     const other = channel.model === "related" && names.length === 1 ? 1 - truth : null;

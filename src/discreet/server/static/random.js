@@ -122,18 +122,18 @@ export class Source {
   }
 
   /**
-   * Integers X >= 0 with P(X >= k) = exp(-k / s), s = top / 2^shift: floor(-s ln U).
-   * @type {(top: bigint, shift: bigint, count: number) => bigint[]}
+   * Integers X >= 0 with P(X >= k) = exp(-k / s), s = scale / 2^shift: floor(-s ln U).
+   * @type {(scale: bigint, shift: bigint, count: number) => bigint[]}
    */
-  geometric(top, shift, count) {
+  geometric(scale, shift, count) {
     /** @type {bigint[]} */
     const values = [];
     for (let start = 0; start < count; start += NOISES) {
       for (let word of this.words(Math.min(NOISES, count - start))) {
         for (let bits = 64; ; bits += 64) {
           const [low, high, fraction] = minusLog(word, bits);
-          if (high !== null && low * top >> fraction + shift === high * top >> fraction + shift) {
-            values.push(low * top >> fraction + shift);
+          if (high !== null && low * scale >> fraction + shift === high * scale >> fraction + shift) {
+            values.push(low * scale >> fraction + shift);
             break;
           }
           word = word << 64n | this.words(1)[0];
@@ -144,11 +144,11 @@ export class Source {
   }
 
   /**
-   * Integers x with probability proportional to exp(-|x| / s), s = top / 2^shift.
-   * @type {(top: bigint, shift: bigint, count: number) => bigint[]}
+   * Integers x with probability proportional to exp(-|x| / s), s = scale / 2^shift.
+   * @type {(scale: bigint, shift: bigint, count: number) => bigint[]}
    */
-  laplace(top, shift, count) {
-    const plus = this.geometric(top, shift, count), minus = this.geometric(top, shift, count);
+  laplace(scale, shift, count) {
+    const plus = this.geometric(scale, shift, count), minus = this.geometric(scale, shift, count);
     return plus.map((one, i) => one - minus[i]);
   }
 }
@@ -235,11 +235,11 @@ function logOf(number, places) {
 }
 
 /**
- * artanh(top / bottom) = z + z^3 / 3 + z^5 / 5 + …
- * @type {(top: bigint, bottom: bigint, places: bigint) => bigint}
+ * artanh(one / other) = z + z^3 / 3 + z^5 / 5 + …
+ * @type {(one: bigint, other: bigint, places: bigint) => bigint}
  */
-function atanh(top, bottom, places) {
-  const z = (top << places) / bottom, square = z * z >> places;
+function atanh(one, other, places) {
+  const z = (one << places) / other, square = z * z >> places;
   let sum = 0n;
   for (let power = z, n = 1n; power; power = power * square >> places, n += 2n) sum += power / n;
   return sum;

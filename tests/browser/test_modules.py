@@ -1,0 +1,296 @@
+"""The JavaScript of a device: what it may touch, its size, what it refuses and promises."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Categorical, Numeric, Schema
+from discreet.documents import canonical, digest_of
+from discreet.local import Plan, make_plan
+from discreet.local.question import Question
+from discreet.mechanisms.frequency import ORACLES
+from discreet.mechanisms.mean import MEAN_ORACLES
+from discreet.mechanisms.response import Law, Related, Unrelated
+from discreet.survey import Group, Questionnaire
+from programs import STATIC, evaluated
+
+pytestmark = pytest.mark.browser
+
+DEVICE = ("draw", "random", "mechanisms", "cells", "promise")
+"""What a respondent's device needs: modules without page, network and store."""
+
+ALLOWED = {
+    "Array", "BigInt", "Boolean", "DataView", "Error", "Infinity", "JSON", "Map", "Math", "NaN",
+    "Number", "Object", "RangeError", "Set", "String", "TextDecoder", "TextEncoder", "TypeError",
+    "Uint8Array", "crypto", "parseInt", "undefined",
+}  # fmt: skip
+OWN = {"constructor", "length", "name"}
+"""Words that the modules bind themselves, although a browser's window has them, too."""
+
+WORD = r"[A-Za-z_$][\w$]*"
+TOKEN = re.compile(
+    r"""/\*.*?\*/|//[^\n]*                                      # comments
+    |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'                   # texts
+    |(?<=[=(,:!?])\s*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+/[a-z]*  # patterns
+    |`(?:\\.|\$\{(?:[^{}]|\{[^{}]*\})*\}|[^`\\])*`             # texts with values in them
+    |\.\.\.|\??\.\s*\#?"""
+    + WORD
+    + r"|\#?"
+    + WORD,
+    re.S | re.X,
+)
+
+
+def words_of(text: str) -> set[str]:
+    """Names in JavaScript that are not members of something: variables, keywords, globals."""
+    found = set()
+    for token in (match.group() for match in TOKEN.finditer(text)):
+        if token[0] == "`":
+            for inner in re.findall(r"\$\{((?:[^{}]|\{[^{}]*\})*)\}", token):
+                found |= words_of(inner)
+        elif re.fullmatch(WORD, token):
+            found.add(token)
+    return found
+
+
+EVERY_GLOBAL = """() => {
+  const found = new Set();
+  for (let one = globalThis; one; one = Object.getPrototypeOf(one)) {
+    Object.getOwnPropertyNames(one).forEach((name) => found.add(name));
+  }
+  return [...found];
+}"""
+
+
+def test_the_modules_name_few_globals(shown: Any) -> None:
+    known = set(shown.evaluate(EVERY_GLOBAL))
+    assert {"fetch", "document", "localStorage", "indexedDB", "navigator"} <= known
+    for name in DEVICE:
+        text = (STATIC / f"{name}.js").read_text(encoding="utf-8")
+        assert words_of(text) & known <= ALLOWED | OWN, name
+        assert "Math.random" not in text
+        assert not re.search(r"\bimport\(", text)
+        for line in ("fetch(address);", "const a = `${document.title}`;", "self.close();"):
+            assert not words_of(text + line) & known <= ALLOWED | OWN, line  # known-bad twins
+
+
+def test_the_modules_import_only_each_other() -> None:
+    for name in DEVICE:
+        text = (STATIC / f"{name}.js").read_text(encoding="utf-8")
+        found = set(re.findall(r"^(?:import|export) .* from \"(.*)\";$", text, re.M))
+        assert found <= {f"./{one}.js" for one in DEVICE}
+
+
+def test_they_are_small() -> None:
+    """draw.js under 12 kB compressed; all that a device loads under 20."""
+    sizes = {n: len(gzip.compress((STATIC / f"{n}.js").read_bytes(), 9)) for n in DEVICE}
+    assert sizes["draw"] < 12_000
+    assert sum(sizes.values()) < 20_000
+
+
+def test_the_public_names_are_these(static: Path) -> None:
+    found = evaluated(static, "return [Object.keys(draw), Object.keys(promise)];")
+    assert [sorted(names) for names in found] == [
+        ["Collection", "DrawError", "Source", "SystemSource", "Tape", "collectionOf", "identityOf",
+         "perturb"],
+        ["factsOf", "lossOf", "outOf", "posteriorOf"],
+    ]  # fmt: skip
+
+
+READ = """
+  const found = [];
+  for (const text of given) {
+    try {
+      await draw.collectionOf(new TextEncoder().encode(text));
+      found.push(null);
+    } catch (error) {
+      found.push(error instanceof draw.DrawError ? error.reason : error.stack);
+    }
+  }
+  return found;
+"""
+
+
+def plan() -> Plan:
+    schema = Schema(
+        [Categorical("smokes", ["no", "yes"]), Numeric("age", 18, 98, integer=True)],
+        "sick",
+        ["no", "yes"],
+    )
+    return make_plan(schema, epsilon=1.0)
+
+
+def survey(**options: Any) -> Questionnaire:
+    schema = Schema([Categorical("a", ["n", "y"], optional=False)], "b", ["n", "y"])
+    return Questionnaire(schema, [Group(("a", "b"), theta="0.5")], **options)
+
+
+def changed(body: dict[str, Any], path: list[Any], value: Any) -> str:
+    body = copy.deepcopy(body)
+    inner = body
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is KeyError:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return canonical(body).decode()
+
+
+def test_documents_that_lie_or_protect_nobody_are_refused(static: Path) -> None:
+    good, sheet = plan(), survey()
+    body, form = json.loads(good.canonical()), json.loads(sheet.canonical())
+    first = ["questions", 0, "parameters"]
+    cases = [
+        (good.canonical().decode(), None),
+        (sheet.canonical().decode(), None),
+        (good.to_json(), "document"),  # the published file, with its seal: not the canonical bytes
+        ("", "document"),
+        ("[]", "document"),
+        ("null", "document"),
+        (changed(body, ["format"], "discreet/tally"), "document"),
+        (changed(body, ["version"], 4), "version"),
+        (changed(body, [*first, "p"], str(2**64)), "document"),  # always the truth
+        (changed(body, [*first, "p"], "0"), "document"),  # never the truth, which tells as much
+        (changed(body, [*first, "p"], str(int(body["questions"][0]["parameters"]["p"]) + 2**40)),
+         "document"),
+        (changed(body, [*first, "p"], "many"), "document"),
+        (changed(body, [*first, "size"], 7), "document"),
+        (changed(body, ["questions", 0, "mechanism"], "nothing"), "document"),
+        (changed(body, ["questions", 0, "epsilon"], 1.1), "document"),
+        (changed(body, ["reports"], 2), "document"),  # each of two would spend all
+        (changed(body, ["epsilon"], 0.9), "document"),
+        (changed(body, ["epsilon"], "inf"), "unprotected"),
+        (changed(body, ["schema", "inferred"], True), "unprotected"),
+        (changed(body, ["questions", 0, "weight"], 0), "document"),
+        (changed(body, ["schema", "features", 0, "values", 0], 2**53 + 2), "document"),
+        (changed(form, ["channels", 0, "theta"], str(2**64)), "unprotected"),
+        (changed(form, ["channels"], None), "document"),
+        (survey(personal="own").canonical().decode(), "unprotected"),
+    ]  # fmt: skip
+    assert evaluated(static, READ, [text for text, _ in cases]) == [reason for _, reason in cases]
+
+
+@pytest.mark.slow
+def test_damaged_documents_are_refused_with_a_reason(static: Path) -> None:
+    """Any part left out or replaced: read, or refused with a reason, never an accident."""
+
+    def paths(value: Any, path: tuple[Any, ...] = ()) -> Any:
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield [*path, key]
+            if isinstance(one, (dict, list)):
+                yield from paths(one, (*path, key))
+
+    texts = []
+    for made in (plan(), survey()):
+        body = json.loads(made.canonical())
+        for path in paths(body):
+            texts += [changed(body, path, new) for new in (KeyError, None, "x", [], {}, -1, 1e9)]
+    found = evaluated(static, READ, texts)
+    assert len(found) > 500
+    assert set(found) <= {None, "document", "version", "unprotected"}
+    assert found.count("document") > len(found) / 4
+
+
+def described(mechanism: Any) -> dict[str, Any]:
+    sizes = {"sizes": list(mechanism.sizes)} if hasattr(mechanism, "sizes") else {}
+    return {"name": mechanism.name, "parameters": {**mechanism.parameters(), **sizes}}
+
+
+def mechanisms() -> list[Any]:
+    found: list[Any] = [
+        ORACLES[name](epsilon, size)
+        for name in ORACLES
+        for epsilon, size in ((1e-6, 3), (0.1, 9), (1.0, 17), (4.0, 300), (30.0, 8))
+    ]
+    for name, kind in MEAN_ORACLES.items():
+        sizes: list[Any] = [()] if name in ("duchi", "piecewise", "hybrid") else [(1,), (4,), (9,)]
+        found += [kind(epsilon, *size) for epsilon in (0.01, 0.5, 1.0, 6.0, 20.0) for size in sizes]
+    found += [Unrelated((2, 3), "0.4", (Law((0, 1), (1, 2, 3, 4, 5, 6)),)), Unrelated((2,), 1)]
+    found += [Related((2,), "0.7"), Related((2,), "0.2"), Related((2, 2), "0.7")]
+    found += [Unrelated((2,), "0.3", (Law((0,), (1, 0)),)), Unrelated((5,), "1e-9")]
+    return found
+
+
+def test_the_loss_of_a_mechanism_is_what_python_says(static: Path) -> None:
+    every = mechanisms()
+    script = "return given.map(({ name, parameters }) => promise.lossOf(name, parameters));"
+    found = evaluated(static, script, [described(one) for one in every])
+    for one, loss in zip(every, found, strict=True):
+        exact = one.epsilon_exact()
+        # JSON has no infinity
+        assert (math.inf if loss is None else loss) == pytest.approx(exact, rel=1e-9), one
+
+
+FACTS = """
+  const found = [];
+  for (const text of given) {
+    const one = await draw.collectionOf(new TextEncoder().encode(text), { unprotected: true });
+    found.push(promise.factsOf(one, 0));
+  }
+  return found;
+"""
+
+
+def test_how_often_the_truth_is_sent_is_what_python_says(static: Path) -> None:
+    oracles = [ORACLES[n](e, s) for n in ORACLES for e, s in ((0.5, 4), (2.0, 17), (8.0, 40))]
+    plans = []
+    for oracle in oracles:
+        schema = Schema([Categorical("f", ["a"])], "y", list(range(oracle.size)))
+        plans.append(Plan(schema, oracle.epsilon, [Question((), oracle, 1)]))
+    for oracle, (fact,) in zip(
+        oracles, evaluated(static, FACTS, [p.canonical().decode() for p in plans]), strict=True
+    ):
+        assert fact["names"] == ["y"]
+        if oracle.name == "she":
+            assert (fact["sent"], fact["truth"], fact["other"]) == ("noise", None, None)
+        else:
+            assert fact["sent"] == ("answers" if oracle.name == "de" else "set")
+            assert fact["truth"] == pytest.approx(oracle.p, rel=1e-12)
+            assert fact["other"] == pytest.approx(oracle.q, rel=1e-9)
+
+
+def test_the_parts_of_a_sheet_say_how_often_they_are_true(static: Path) -> None:
+    schema = Schema([Categorical("a", ["n", "y"], optional=False)], "b", ["n", "y"])
+    groups = [Group(("a",), theta="0.7", model="related"), Group(("b",), theta="0.25")]
+    made = Questionnaire(schema, groups)
+    ((first, second),) = evaluated(static, FACTS, [made.canonical().decode()])
+    assert (first["truth"], first["other"]) == pytest.approx((0.7, 0.3))
+    assert (second["truth"], second["other"]) == (0.25, None)
+    assert [first["epsilon"], second["epsilon"]] == pytest.approx(list(made.epsilons))
+
+
+def test_beliefs_move_as_far_as_epsilon_lets_them(static: Path) -> None:
+    script = """return [promise.posteriorOf(0.1, 1), promise.posteriorOf(0.1, 0),
+      promise.posteriorOf(0.5, Infinity), promise.posteriorOf(0, 3),
+      promise.outOf(0.6224), promise.outOf(0.62), promise.outOf(1), promise.outOf(0)];"""
+    found = evaluated(static, script)
+    odds = math.e * 0.1 / 0.9
+    assert found[:4] == pytest.approx([odds / (1 + odds), 0.1, 1, 0])
+    assert found[4:] == [63, 62, 100, 0]  # rounded towards less protection
+
+
+def test_a_document_names_its_digest_and_its_choices(static: Path) -> None:
+    made = plan()
+    script = """
+      const bytes = new TextEncoder().encode(given);
+      const one = await draw.collectionOf(bytes, { digest: undefined });
+      const names = one.names.map((name) => one.choices(name).map((choice) => choice.label));
+      const other = draw.collectionOf(bytes, { digest: "sha256:0" });
+      const refused = await other.catch((error) => error.reason);
+      return [one.digest, one.kind, one.names, names, one.epsilon, refused,
+        [0, 1].map((question) => one.asked(question))];"""
+    found = evaluated(static, script, made.canonical().decode())
+    labels = [list(made.cells[name].labels) for name in made.schema.names]
+    assert found == [
+        digest_of(made.canonical()), "plan", list(made.names), [*labels, ["no", "yes"]], 1,
+        "digest", [list(made.asked(0)), list(made.asked(1))],
+    ]  # fmt: skip

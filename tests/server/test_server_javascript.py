@@ -1,0 +1,51 @@
+"""The example for makers of apps answers a real server, once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from servers import RECORD, added, plan, serving
+
+from discreet.collection.report import Report, identity_of
+from discreet.server.database import Database
+from programs import node
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "app" / "answer.mjs"
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+def ran(address: str, answers: dict[str, object], folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "answers.json").write_text(json.dumps(answers))
+    program = node()
+    assert program is not None
+    files = [str(folder / "answers.json"), str(folder / "kept.json")]
+    command = [program, str(EXAMPLE), address, *files]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_an_app_answers_once_and_can_withdraw(tmp_path: Path) -> None:
+    with Database(f"sqlite:///{tmp_path}/collected.db") as database:
+        database.migrate()
+        added(database, plan(), batch=1)
+        with serving(database) as live:
+            address = f"{live.base}/api/v1/surveys/health"
+            refused = ran(address, {**RECORD, "age": 400, "smokes": "sometimes"}, tmp_path)
+            assert refused.returncode == 1
+            assert "cannot be answered so" in refused.stderr
+            assert not (tmp_path / "kept.json").exists()
+            first = ran(address, dict(RECORD), tmp_path)
+            assert first.stdout.splitlines()[-1] == "counted", first.stderr
+            kept = json.loads((tmp_path / "kept.json").read_text())
+            report = Report.from_json(kept["text"])
+            assert report.collection == live.collection.digest
+            assert not report.simulated
+            assert report.id == identity_of(bytes.fromhex(kept["key"]))
+            again = ran(address, dict(RECORD), tmp_path)
+            assert again.stdout.splitlines()[-1] == "counted before"
+            assert json.loads((tmp_path / "kept.json").read_text()) == kept
+            assert live.taken_back(kept["id"], bytes.fromhex(kept["key"])).status_code == 204
+    assert "24 in 100 likely" in first.stdout  # 0.232, rounded towards less protection
