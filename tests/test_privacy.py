@@ -9,7 +9,6 @@ from discreet import Guarantee, PrivacyError
 from discreet.privacy import (
     Charge,
     GuaranteeBody,
-    amplified,
     epsilon_of_channel,
     epsilon_of_rho,
 )
@@ -168,37 +167,3 @@ def test_epsilon_of_a_channel_is_the_worst_log_ratio():
 def test_what_is_no_channel_is_refused(bad):
     with pytest.raises(PrivacyError):
         epsilon_of_channel(bad)
-
-
-def shuffled_delta(epsilon, local, n):
-    """Exact delta of n shuffled binary randomized responses, all others answering 0."""
-    import numpy as np
-    from scipy.stats import binom
-
-    q = 1 / (math.exp(local) + 1)
-    rest = binom.pmf(np.arange(n), n - 1, q)
-    ones = {value: np.convolve(rest, [1 - share, share]) for value, share in ((0, q), (1, 1 - q))}
-    gap = np.maximum(ones[1] - math.exp(epsilon) * ones[0], 0).sum()
-    back = np.maximum(ones[0] - math.exp(epsilon) * ones[1], 0).sum()
-    return max(gap, back)
-
-
-@pytest.mark.parametrize(("local", "n"), [(0.5, 2000), (1.0, 2000), (2.0, 5000), (3.0, 20000)])
-def test_shuffling_amplifies_no_more_than_it_really_does(local, n):
-    delta = 1e-6
-    promise = amplified(local, n, delta)
-    assert promise.epsilon < local
-    assert promise.neighbours == "replace"
-    assert shuffled_delta(promise.epsilon, local, n) <= delta
-    assert any("shuffler" in one for one in promise.assumptions)
-    # the known-bad twin: a claim that a tenth of it would do is refuted by the same computation
-    assert shuffled_delta(promise.epsilon / 10, local, n) > delta
-
-
-def test_outside_its_range_nothing_is_gained():
-    few = amplified(1.0, 50, 1e-6)
-    assert (few.epsilon, few.delta) == (1.0, 0.0)
-    assert amplified(8.0, 1000, 1e-6).epsilon == 8.0
-    for wrong in ((0, 100, 0.1), (1.0, 0, 0.1), (1.0, 100, 0.0), (1.0, 100, 1.0)):
-        with pytest.raises(PrivacyError):
-            amplified(*wrong)

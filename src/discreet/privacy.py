@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Charge",
     "Guarantee",
-    "amplified",
     "epsilon_of_channel",
     "epsilon_of_rho",
     "odds_factor",
@@ -85,6 +84,9 @@ class Guarantee:
     void : tuple of str
         Reasons why the promise is not kept after all, such as bounds that were taken from the
         data. A guarantee with any of them is not private, and says so first.
+    unshuffled : float or None
+        Where epsilon and delta hold for shuffled reports: the epsilon that stands against whoever
+        learns which report is whose.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Guarantee:
     rho: float | None = None
     charges: tuple[Charge, ...] = ()
     void: tuple[str, ...] = ()
+    unshuffled: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, (int, float)) or not self.epsilon >= 0:
@@ -117,6 +120,11 @@ class Guarantee:
             raise PrivacyError(f"trust={self.trust!r}; write one of {_names(Trust)}")
         if self.rho is not None and not self.rho >= 0:
             raise PrivacyError(f"rho is {self.rho!r}; it must be at least 0")
+        if self.unshuffled is not None and not self.unshuffled >= self.epsilon:
+            raise PrivacyError(
+                f"unshuffled is {self.unshuffled!r}, and epsilon {self.epsilon!r}; shuffling does "
+                "not make reports cost more"
+            )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
 
@@ -129,6 +137,11 @@ class Guarantee:
     def private(self) -> bool:
         """Whether anything at all is promised."""
         return not self.broken
+
+    @property
+    def alone(self) -> float:
+        """The epsilon of what one person sends by itself: what a device has to charge."""
+        return self.epsilon if self.unshuffled is None else self.unshuffled
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -179,7 +192,13 @@ class Guarantee:
         if published:
             reasons = (*reasons, published)
             found = replace(
-                found, epsilon=math.inf, delta=0.0, rho=None, charges=(), against="nobody"
+                found,
+                epsilon=math.inf,
+                delta=0.0,
+                rho=None,
+                charges=(),
+                against="nobody",
+                unshuffled=None,
             )
         return replace(found, void=tuple(dict.fromkeys(reasons)))
 
@@ -197,7 +216,8 @@ class Guarantee:
             rho = self.rho + other.rho
             if delta > 0:
                 epsilon = min(epsilon, epsilon_of_rho(rho, delta))
-        return self._joined(other, epsilon, delta, rho, self._charges() + other._charges())
+        joined = self._joined(other, epsilon, delta, rho, self._charges() + other._charges())
+        return joined._seen_alone(self, other, self.alone + other.alone)
 
     def beside(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
         """Parallel composition: nobody took part in both, so the larger cost counts.
@@ -220,7 +240,12 @@ class Guarantee:
         if self.rho is not None and other.rho is not None:
             rho = max(self.rho, other.rho)
         epsilon, delta = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
-        return self._joined(other, epsilon, delta, rho, worse._charges())
+        joined = self._joined(other, epsilon, delta, rho, worse._charges())
+        return joined._seen_alone(self, other, max(self.alone, other.alone))
+
+    def _seen_alone(self, one: Guarantee, other: Guarantee, epsilon: float) -> Guarantee:
+        shuffled = one.unshuffled is not None or other.unshuffled is not None
+        return replace(self, unshuffled=epsilon if shuffled else None)
 
     def as_replace(self) -> Guarantee:
         """The same promise about replacing a record: removing one and adding another.
@@ -288,6 +313,7 @@ class Guarantee:
             epsilon=epsilon,
             delta=delta,
             rho=rho,
+            unshuffled=None,
             trust=self.trust if self.trust == other.trust else _least(self, other),
             unit=_both(self.unit, other.unit),
             against=_both(self.against, other.against),
@@ -316,6 +342,11 @@ class Guarantee:
                 + (f" and {rounded_up(self.delta)} more." if self.delta else "."),
                 f"  Protected against {self.against}.",
             ]
+            if self.unshuffled is not None:
+                lines.append(
+                    "  Against whoever learns which report is whose, the collector too: epsilon = "
+                    f"{rounded_up(self.unshuffled)}."
+                )
             if self.rho is not None:
                 lines.append(f"  Holds as {rounded_up(self.rho)}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
@@ -339,6 +370,8 @@ class Guarantee:
         body = {name: getattr(self, name) for name in GuaranteeBody.model_fields}
         body["assumptions"], body["void"] = list(self.assumptions), list(self.void)
         body["charges"] = [[c.name, c.epsilon, c.delta] for c in self.charges]
+        if self.unshuffled is None:
+            del body["unshuffled"]
         return body
 
 
@@ -356,6 +389,7 @@ class GuaranteeBody(Body):
     rho: float | None = None
     charges: list[tuple[str, float, float]] = []
     void: list[str] = []
+    unshuffled: float | None = None
 
     def guarantee(self) -> Guarantee:
         """The value this shape stands for."""
@@ -375,54 +409,6 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         Above 0.
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
-
-
-def amplified(epsilon: float, n: int, delta: float) -> Guarantee:
-    """What local reports are worth when a trusted shuffler hides who sent which.
-
-    Feldman, McMillan, Talwar 2023, theorem 3.2: n reports of epsilon each, shuffled, are
-    (epsilon', delta)-DP for epsilon <= ln(n / (8 ln(2/delta)) - 1); outside that range nothing is
-    gained and the local promise stands as it is.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of each local report.
-    n : int
-        Honest reports in one shuffle.
-    delta : float
-        Of the amplified promise.
-    """
-    if not epsilon > 0 or not 0 < delta < 1 or n < 1:
-        raise PrivacyError(
-            f"epsilon={epsilon!r}, n={n!r}, delta={delta!r}: epsilon must be above 0, "
-            "delta inside (0, 1) and n at least 1"
-        )
-    local = Guarantee(
-        epsilon,
-        neighbours="replace",
-        trust="local",
-        unit="everything one person answers",
-        against="everyone, the collector included",
-    )
-    bound = n / (8 * math.log(2 / delta)) - 1
-    if bound <= 1 or epsilon > math.log(bound):
-        return replace(local, assumptions=("nothing: too few reports to gain from shuffling",))
-    e = math.exp(epsilon)
-    mixed = 4 * math.sqrt(2 * math.log(4 / delta)) / math.sqrt((e + 1) * n) + 4 / n
-    stronger = math.log1p((e - 1) * mixed)
-    if stronger >= epsilon:
-        return replace(local, assumptions=("nothing: too few reports to gain from shuffling",))
-    return replace(
-        local,
-        epsilon=stronger,
-        delta=delta,
-        against="everyone who sees the shuffled reports and nothing else",
-        assumptions=(
-            "a trusted shuffler removes ids, order and times before anyone looks",
-            f"all {n} reports in the shuffle are honest and each person sent one",
-        ),
-    )
 
 
 def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:

@@ -147,7 +147,8 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
         (lambda text: "", "truncated"),
         (lambda text: "[]", "JSON object"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
-        (lambda text: text.replace('"version": 3', '"version": 4'), "update discreet"),
+        (lambda text: text.replace('"version": 4', '"version": 5'), "update discreet"),
+        (lambda text: text.replace('"version": 4', '"version": 3'), "version 3"),
     ],
 )
 def test_what_is_no_plan_is_refused(plan: Plan, change: Callable[[str], str], message: str) -> None:

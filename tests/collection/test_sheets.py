@@ -232,7 +232,7 @@ def test_tampered_tallies_are_refused(survey, sheets):
         body = json.loads(text)
         for name in ("format", "version", "digest"):
             del body[name]
-        return dump("tally", 2, {**body, **fields})
+        return dump("tally", 3, {**body, **fields})
 
     for fields in (
         {"whole": {}},

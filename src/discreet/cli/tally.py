@@ -1,4 +1,4 @@
-"""What ``discreet local`` and ``discreet survey`` share on the collector's side: tally and train.
+"""What ``discreet local`` and ``discreet survey`` share beyond a device: shuffle, tally, train.
 
 Each function makes the command for one kind of collection; the groups give it its name.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
-from discreet.cli.files import OUTPUT, about, write
+from discreet.cli.files import OUTPUT, about, replacing, write
 from discreet.cli.output import console, example, json_option, print_json, progress
 from discreet.errors import EstimationError, FormatError
 from discreet.schema import text_of
@@ -25,11 +25,69 @@ from discreet.schema import text_of
 if TYPE_CHECKING:
     from discreet.collection.tally import Tally
 
-__all__ = ["tallying", "training"]
+__all__ = ["shuffling", "tallying", "training"]
 
 TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
 PIECE = 10_000
 """Reports from text that are held before they go to a Parquet file."""
+
+
+def shuffling(kind: Wording) -> click.Command:
+    """``local shuffle`` or ``survey shuffle``: what an anonymiser passes on."""
+    line = f"discreet {kind.group} shuffle {kind.file}"
+
+    @click.command(
+        "shuffle",
+        epilog=example(
+            f"{line} received.jsonl -o shuffled.jsonl",
+            f"{line} 'received/*.jsonl' -o shuffled.parquet",
+        ),
+    )
+    @click.argument("path", metavar=kind.metavar)
+    @click.argument("files", nargs=-1, required=True, metavar=f"{kind.noun.upper()}S...")
+    @click.option("-o", "--output", type=OUTPUT, required=True, help=".jsonl or .parquet to write.")
+    @click.option(
+        "--few", is_flag=True, help="Pass on fewer than the promise of the shuffle needs."
+    )
+    @json_option
+    def command(path: str, files: tuple[str, ...], output: str, few: bool, as_json: bool) -> None:
+        from discreet.collection.files import ReportFile, read_reports
+        from discreet.collection.shuffle import shuffled
+        from discreet.randomness import as_random
+
+        collection = read_collection(kind, path)
+        if not output.lower().endswith((".jsonl", ".parquet")):
+            raise FormatError(f"{output}: write the shuffled {kind.noun}s as .jsonl or .parquet")
+        texts = [file for source in files for file in _texts(source)]
+        tables = [source for source in files if not source.lower().endswith(TEXTS)]
+        found = chain(
+            (one or "" for one in _reports(collection, texts)),
+            chain.from_iterable(read_reports(one) for one in tables),
+        )
+        with progress("shuffling", f"{kind.noun}s") as advance:
+            seen = (advance(done) or one for done, one in enumerate(found, 1))
+            reports, counted = shuffled(collection, seen, as_random(None), few=few)
+        if output.lower().endswith(".jsonl"):
+            write(output, "".join(one.to_json() for one in reports))
+        else:
+            with replacing(output) as draft, ReportFile(draft, collection) as file:
+                file.add(reports)
+        if as_json:
+            print_json({"output": output, "passed_on": len(reports), **_facts(counted)})
+            return
+        click.echo(f"passed on  {len(reports):,} {kind.noun}s under new ids, in random order")
+        click.echo(
+            f"left out   {counted.repeated:,} repeated, {counted.rejected.total():,} invalid"
+        )
+
+    command.help = cleandoc(f"""
+    Strip ids and order from all {kind.noun}s of one shuffle: the step of an anonymiser.
+
+    Repetitions and what nobody could have sent are left out first, because afterwards nobody can
+    tell them. Delete what was received, and keep no record of who sent what or when. If the
+    {kind.metavar} is a shuffled one and there are too few {kind.noun}s to hide in, none is written.
+    """)
+    return command
 
 
 def tallying(kind: Wording) -> click.Command:

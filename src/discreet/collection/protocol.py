@@ -17,6 +17,7 @@ from discreet.errors import FormatError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Schema
+from discreet.shuffling import Shuffle
 
 __all__ = ["Channel", "Codes", "Collection", "Device", "WholeChannel", "collection_of"]
 
@@ -116,6 +117,13 @@ class Collection(Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """What one person is promised, over all reports they may send."""
+
+    def promised(self, people: int | None = None) -> Guarantee:
+        """The same after so many people were counted in one shuffle; None before."""
+
+    @property
+    def shuffled(self) -> Shuffle | None:
+        """What is promised where an anonymiser shuffles the reports."""
 
     @property
     def questions(self) -> Sequence[Channel]:

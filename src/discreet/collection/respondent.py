@@ -163,7 +163,7 @@ class Respondent:
         question = self.group
         if question is None:
             question = int(self.collection.draw(1, self._random)[0])
-        return self.store.draw(digest, number, question, self.collection.guarantee.epsilon)
+        return self.store.draw(digest, number, question, self.collection.guarantee.alone)
 
     def _answer(self, number: int, question: int, codes: Codes) -> Report:
         digest = self.collection.digest

@@ -17,12 +17,12 @@ from discreet.arrays import Integers
 from discreet.collection.counts import WholeCounts
 from discreet.collection.protocol import LARGEST, C, Collection, collection_of
 from discreet.collection.report import IDENTITY, Report
-from discreet.documents import Body, dump, load, read_text
+from discreet.documents import Body, canonical, digest_of, dump, load, read_text
 from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
 
 __all__ = ["Receipt", "Tally", "refusals"]
 
-VERSION = 2
+VERSION = 3
 SAMPLED = 1024
 """So many ids, the smallest ones, tell a tally from another where not all ids are kept."""
 
@@ -67,6 +67,8 @@ class Tally(Generic[C]):
         Ids of reports that were taken out again; they are not counted a second time.
     simulated : bool
         Whether a seeded source made some of the reports: then they promise nothing.
+    smallest : int or None
+        Where tallies were added: how many reports the smallest of them had.
     """
 
     collection: C
@@ -79,6 +81,7 @@ class Tally(Generic[C]):
     parts: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)
     simulated: bool = False
+    smallest: int | None = None
 
     def __post_init__(self) -> None:
         questions = self.collection.questions
@@ -102,6 +105,23 @@ class Tally(Generic[C]):
         """Number of people, if each sent all the reports that the collection allows."""
         return -(-self.reports // self.collection.reports)
 
+    @property
+    def together(self) -> int:
+        """Number of reports that were counted together, as one delivery.
+
+        Of a shuffled collection this is what people hide among: tallies that were added come from
+        different shuffles, and the smallest of them counts.
+        """
+        return self.reports if self.smallest is None else self.smallest
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the reports add up to; who sent them, by id, is left out."""
+        whole = [[a.tolist() for a in one.distinct()] for one in self._whole.values()]
+        sums = [one.tolist() for one in self.sums]
+        content = [self.collection.digest, self.counted.tolist(), sums, whole]
+        return digest_of(canonical({"format": "discreet/tally-sums", "content": content}))
+
     # ---------------------------------------------------------------- counting
 
     def add(self, report: Report | str | bytes) -> Receipt:
@@ -122,6 +142,8 @@ class Tally(Generic[C]):
         if report.id in self.withdrawn:
             return self._reject("withdrawn", "its sender has withdrawn this report")
         self.add_values(report.question, [report.value])
+        if self.smallest is not None:
+            self.smallest = min(self.smallest, 1)  # it came by itself, after the others
         self.seen[report.id] = report.fingerprint
         self.simulated |= report.simulated
         return Receipt("counted")
@@ -280,6 +302,7 @@ class Tally(Generic[C]):
             self.names | (other.names if sign > 0 else set()),
             self.withdrawn | other.withdrawn,
             self.simulated or other.simulated,
+            self._least(other, sign),
         )
         for question, (sums, reports) in enumerate(zip(other.sums, other.counted, strict=True)):
             made.add_sums(question, sign * sums, sign * int(reports))
@@ -289,6 +312,13 @@ class Tally(Generic[C]):
             made._whole[question].add(rows, sign * times)
         return made
 
+    def _least(self, other: Tally[C], sign: int) -> int | None:
+        if sign < 0:
+            return None if self.smallest is None else max(self.smallest - other.reports, 0)
+        parts = [one.together for one in (self, other) if one.reports]
+        merged = len(parts) > 1 or self.smallest is not None or other.smallest is not None
+        return min(parts) if parts and merged else None
+
     def _consistent(self) -> bool:
         """Whether these integers can be the sums of so many reports."""
         for number, channel in enumerate(self.collection.questions):
@@ -297,7 +327,7 @@ class Tally(Generic[C]):
                 return False
             if number in self._whole and not self._whole[number].counts(reports):
                 return False
-        return len(self.seen) <= self.reports
+        return len(self.seen) <= self.reports and 0 <= self.together <= self.reports
 
     # ---------------------------------------------------------------- files
 
@@ -328,6 +358,7 @@ class Tally(Generic[C]):
             "parts": sorted(self.parts),
             "withdrawn": sorted(self.withdrawn),
             "simulated": self.simulated,
+            "smallest": self.smallest,
         }
         return dump("tally", VERSION, body, indent=None)
 
@@ -357,6 +388,7 @@ class Tally(Generic[C]):
             set(body.parts),
             set(body.withdrawn),
             body.simulated,
+            body.smallest,
         )
         tally._read_whole(body.whole)
         if not tally._consistent():
@@ -437,3 +469,4 @@ class TallyBody(Body):
     parts: list[str]
     withdrawn: list[str]
     simulated: bool
+    smallest: int | None

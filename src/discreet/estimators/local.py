@@ -23,6 +23,7 @@ from discreet.estimators.parameters import (
     POSTPROCESS,
     RANDOM,
     Rule,
+    flag,
     instance,
     number,
     one_of,
@@ -30,8 +31,8 @@ from discreet.estimators.parameters import (
 )
 from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.local.inversion import statistics_of
-from discreet.local.plan import Plan
-from discreet.local.planning import Approach, Design, make_plan, quantile_cuts
+from discreet.local.plan import Design, Plan
+from discreet.local.planning import Approach, make_plan, quantile_cuts
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
 from discreet.projection import DCA, PCA, Projection, fit_projection
@@ -44,7 +45,18 @@ __all__ = ["LocalNB"]
 
 RESTS = "each record is randomized on its owner's device; here whoever fits plays them all"
 
-PLANNED = ("oracle", "numeric", "bins", "cut", "theta", "approach", "mechanism", "assignment")
+PLANNED = (
+    "oracle",
+    "numeric",
+    "bins",
+    "cut",
+    "theta",
+    "approach",
+    "mechanism",
+    "assignment",
+    "shuffled",
+    "delta",
+)
 """What a finished plan has decided already."""
 
 
@@ -67,6 +79,7 @@ class LocalNB(PrivateEstimator):
     ----------
     epsilon : float, default 1.0
         Per person and total. ``math.inf`` sends the record itself: the exact binned classifier.
+        With ``shuffled=True``: against everyone who sees only the shuffled reports.
     oracle : {"auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"}
         Frequency oracle of all questions, or the best for each.
     plan : {"auto", "pairs", "paper"} or Plan
@@ -94,6 +107,11 @@ class LocalNB(PrivateEstimator):
         Later waves are asked more about what mattered in earlier ones.
     assignment : {"groups", "draw"}
         Whether questions are dealt out in exact shares or drawn by each respondent.
+    shuffled : bool, default False
+        Whether an anonymiser shuffles the reports. Each report may then reveal more, and questions
+        are drawn, whatever ``assignment`` says: see :mod:`discreet.shuffling`.
+    delta : float, default 1e-8
+        Of shuffled reports; not used otherwise.
     likelihood : {"gaussian", "truncated"}
         Density of numeric features when ``numeric="gaussian"``.
     schema : Schema, optional
@@ -171,6 +189,8 @@ class LocalNB(PrivateEstimator):
         ).or_none("if there is none"),
         "waves": whole("a whole number of at least 1", 1),
         "assignment": one_of("draw", "groups"),
+        "shuffled": flag(),
+        "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
         "likelihood": LIKELIHOOD,
         **COMMON,
         "random_state": RANDOM,
@@ -197,6 +217,8 @@ class LocalNB(PrivateEstimator):
         public_sample: Any = None,
         waves: int = 1,
         assignment: Literal["groups", "draw"] = "groups",
+        shuffled: bool = False,
+        delta: float = 1e-8,
         likelihood: Literal["gaussian", "truncated"] = "gaussian",
         schema: Schema | None = None,
         categorical_features: Any = "from_dtype",
@@ -218,6 +240,8 @@ class LocalNB(PrivateEstimator):
         self.public_sample = public_sample
         self.waves = waves
         self.assignment = assignment
+        self.shuffled = shuffled
+        self.delta = delta
         self.likelihood = likelihood
         self.schema = schema
         self.categorical_features = categorical_features
@@ -300,10 +324,10 @@ class LocalNB(PrivateEstimator):
             people = len(codes[asked])
             if people == 0:
                 continue
-            plan = self.plan_ = self._plan_of(rows.schema, bins, people, focus, given)
+            plan = self.plan_ = self._plan_of(rows, bins, people, focus, given)
             columns = {n: np.asarray(c)[asked] for n, c in rows.columns.items()}
             tally = simulate(plan, plan.encoded(columns, codes[asked]), random)
-            promise = kept(plan.guarantee, RESTS)
+            promise = kept(plan.promised(people), RESTS)
             found.append(statistics_of(tally, promise))
             counts.append(people)
             if wave + 1 < waves:
@@ -311,9 +335,9 @@ class LocalNB(PrivateEstimator):
         return combined(found, counts) if len(found) > 1 else found[0]
 
     def _plan_of(
-        self, schema: Schema, bins: Bins, people: int, focus: Mapping[str, float], given: Given
+        self, rows: Rows, bins: Bins, people: int, focus: Mapping[str, float], given: Given
     ) -> Plan:
-        plan = given["plan"]
+        plan, schema = given["plan"], rows.schema
         if isinstance(plan, Plan):
             if plan.original != schema:
                 raise SchemaError(
@@ -333,9 +357,11 @@ class LocalNB(PrivateEstimator):
             numeric=given["numeric"] if numeric else "bins",
             approach=given["approach"],
             mechanism=given["mechanism"],
-            assignment=given["assignment"],
+            assignment="draw" if given["shuffled"] else given["assignment"],
             focus=focus,
             projection=self.projection_,
+            shuffled=given["delta"] if given["shuffled"] else None,
+            everyone=len(rows.codes),
         )
 
 

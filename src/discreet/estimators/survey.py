@@ -16,11 +16,21 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess
 from discreet.estimators.base import Given, Rows
 from discreet.estimators.columns import ColumnKind
-from discreet.estimators.parameters import BINS, COMMON, POSTPROCESS, RANDOM, Rule, one_of
+from discreet.estimators.parameters import (
+    BINS,
+    COMMON,
+    POSTPROCESS,
+    RANDOM,
+    Rule,
+    flag,
+    number,
+    one_of,
+)
 from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
 from discreet.mechanisms.laws import rational
 from discreet.randomness import as_random
 from discreet.schema import Schema
+from discreet.shuffling import Shuffle
 from discreet.statistics import Scoring, Statistics
 from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
@@ -84,6 +94,11 @@ class SurveyNB(PrivateEstimator):
         unless one names it.
     personal : "uniform", or mapping of name to weights
         Public law of the personal answers; columns that are not named have a uniform one.
+    shuffled : bool, default False
+        Whether an anonymiser shuffles the sheets: then the promise against everyone who sees only
+        those is stronger than the sheet's own (:mod:`discreet.shuffling`).
+    delta : float, default 1e-8
+        Of shuffled sheets; not used otherwise.
     bins : int or mapping, default 8
         How numeric columns are cut.
     postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
@@ -155,6 +170,8 @@ class SurveyNB(PrivateEstimator):
             "respondents' own",
             _personal,
         ),
+        "shuffled": flag(),
+        "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
         "bins": BINS,
         "postprocess": POSTPROCESS,
         **COMMON,
@@ -172,6 +189,8 @@ class SurveyNB(PrivateEstimator):
         model: Literal["unrelated", "related"] = "unrelated",
         groups: Any = None,
         personal: Any = "uniform",
+        shuffled: bool = False,
+        delta: float = 1e-8,
         bins: Any = 8,
         postprocess: Postprocess | None = None,
         schema: Schema | None = None,
@@ -184,6 +203,8 @@ class SurveyNB(PrivateEstimator):
         self.model = model
         self.groups = groups
         self.personal = personal
+        self.shuffled = shuffled
+        self.delta = delta
         self.bins = bins
         self.postprocess = postprocess
         self.schema = schema
@@ -200,7 +221,11 @@ class SurveyNB(PrivateEstimator):
         if not self._exact:
             two_classes(schema)
         check_bins(given, schema)
-        questionnaire = self.questionnaire_ = _questionnaire(schema, given)
+        questionnaire = _questionnaire(schema, given)
+        if given["shuffled"]:
+            shuffle = Shuffle.of(questionnaire.blanket, given["delta"], len(rows.codes))
+            questionnaire = replace(questionnaire, shuffled=shuffle)
+        self.questionnaire_ = questionnaire
         random = as_random(given["random_state"])
         cells = [questionnaire.cells[n].column(rows.columns[n]) for n in schema.names]
         answers = np.column_stack([*cells, rows.codes]).astype(np.int64)

@@ -36,7 +36,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
     ----------
     tally : Tally
     guarantee : Guarantee, optional
-        The promise to attach; the plan's own if not given.
+        The promise to attach; if not given the plan's own, for as many people as were counted.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
         variances,
         tables,
         moments,
-        guarantee=(guarantee or plan.guarantee).under(simulated=tally.simulated),
+        guarantee=(guarantee or plan.promised(tally.together)).under(simulated=tally.simulated),
         projection=plan.projection,
     )
 

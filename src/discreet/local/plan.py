@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -29,14 +30,51 @@ from discreet.privacy import Charge, Guarantee
 from discreet.projection import Projection, ProjectionBody
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
+from discreet.shuffling import Blanket, Shuffle, ShuffleBody
 
-__all__ = ["Assignment", "Plan", "Question"]
+__all__ = ["Assignment", "Design", "Plan", "Question", "Wave"]
 
 Assignment = Literal["draw", "groups"]
-VERSION = 3
+Design = Literal["auto", "pairs", "paper"]
+DIGEST = re.compile("sha256:[0-9a-f]{64}")
+VERSION = 4
 
 MOST_REPORTS = 1000
 """Of one person to one plan."""
+
+
+@dataclass(frozen=True)
+class Wave:
+    """What the shares of a later wave follow from, so that anyone can recompute them.
+
+    Parameters
+    ----------
+    number : int
+        From 2 on; a plan that follows no other has no wave.
+    respondents : int
+        Expected in all waves together: the class question is asked by it.
+    plan, tally : str
+        Digests of the plan before this one and of its tally. That plan names its own predecessor.
+    kind : {"auto", "pairs", "paper"}
+    oracle : str
+        How the questions were made: see :func:`~discreet.local.planning.make_plan`.
+    """
+
+    number: int
+    respondents: int
+    plan: str
+    tally: str
+    kind: Design = "auto"
+    oracle: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, least in (("number", 2), ("respondents", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SchemaError(f"wave: its {name} is {value!r}; it is at least {least}")
+        for name in ("plan", "tally"):
+            if not DIGEST.fullmatch(getattr(self, name)):
+                raise SchemaError(f"wave: the digest of its {name} is not one: sha256:…")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +97,10 @@ class Plan(Document):
         How many reports one person may send.
     projection : Projection, optional
         Public: what makes the numbers of ``schema`` from those of a record. Devices apply it.
+    shuffled : Shuffle, optional
+        What is promised beyond epsilon where an anonymiser shuffles the reports.
+    wave : Wave, optional
+        For a plan that follows earlier ones of the same collection.
     """
 
     schema: Schema
@@ -68,6 +110,8 @@ class Plan(Document):
     assignment: Assignment = "draw"
     reports: int = 1
     projection: Projection | None = None
+    shuffled: Shuffle | None = None
+    wave: Wave | None = None
 
     kind: ClassVar[str] = "plan"
     version: ClassVar[int] = VERSION
@@ -100,6 +144,7 @@ class Plan(Document):
         for number, question in enumerate(self.questions):
             self._check_question(number, question)
         self._check_edges()
+        self._check_shuffled()
 
     def _check_question(self, number: int, question: Question) -> None:
         if not question.epsilon <= self.report_epsilon:
@@ -129,6 +174,27 @@ class Plan(Document):
                 raise SchemaError(f"the plan has edges for {name}, which is not asked by bin")
             if tuple(edges) != Cells.of(self.schema, name, {name: edges[1:-1]}).edges:
                 raise SchemaError(f"{name}: the first and last edge are not its public bounds")
+
+    def _check_shuffled(self) -> None:
+        if self.shuffled is None:
+            return
+        if self.assignment != "draw":
+            raise PrivacyError(
+                "shuffled: people must draw their question themselves (assignment='draw'); where "
+                "the collector assigns it, they hide only among those with the same question"
+            )
+        if self.reports > 1:
+            raise PrivacyError(
+                f"shuffled: a person sends {self.reports} reports, and the shuffle hides one of "
+                "each; write reports=1"
+            )
+        self.shuffled.check(self.blanket)
+
+    @cached_property
+    def blanket(self) -> Blanket:
+        """What a report hides in where it is shuffled: question and answer together."""
+        each = zip(self.shares.tolist(), self.questions, strict=True)
+        return Blanket.mixed([(share, question.blanket) for share, question in each])
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
@@ -185,9 +251,24 @@ class Plan(Document):
         """The most that one report may lose, so that all together keep to epsilon."""
         return share_of(self.epsilon, self.reports)
 
-    @cached_property
+    @property
     def guarantee(self) -> Guarantee:
         """What a respondent of this plan is promised, over all reports they may send."""
+        return self.promised()
+
+    def promised(self, people: int | None = None) -> Guarantee:
+        """What is promised after the reports of so many people in one shuffle were counted.
+
+        Parameters
+        ----------
+        people : int, optional
+            None before anyone was asked. Only shuffled collections depend on it.
+        """
+        return self._local if self.shuffled is None else self.shuffled.promise(self._local, people)
+
+    @cached_property
+    def _local(self) -> Guarantee:
+        """What the reports themselves promise, however they travel."""
         spent = max(question.epsilon for question in self.questions)
         total = self.epsilon if spent == self.report_epsilon else self.reports * spent
         return Guarantee(
@@ -260,7 +341,7 @@ class Plan(Document):
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        return {
+        body = {
             "schema": self.schema.to_body(),
             "epsilon": self.epsilon,
             "assignment": self.assignment,
@@ -269,6 +350,11 @@ class Plan(Document):
             "questions": [question.to_body() for question in self.questions],
             "projection": None if self.projection is None else self.projection.to_body(),
         }
+        if self.shuffled is not None:
+            body["shuffled"] = self.shuffled.to_body()
+        if self.wave is not None:
+            body["wave"] = asdict(self.wave)
+        return body
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
@@ -284,6 +370,8 @@ class Plan(Document):
                 body.assignment,
                 body.reports,
                 None if body.projection is None else body.projection.projection(schema),
+                None if body.shuffled is None else body.shuffled.shuffle(),
+                None if body.wave is None else Wave(**body.wave.model_dump()),
             )
         except (SchemaError, PrivacyError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
@@ -305,6 +393,15 @@ def share_of(epsilon: float, reports: int) -> float:
     return part
 
 
+class WaveBody(Body):
+    number: int
+    respondents: int
+    plan: str
+    tally: str
+    kind: Design
+    oracle: str
+
+
 class PlanBody(Body):
     public: SchemaBody = Field(alias="schema")
     epsilon: float
@@ -313,3 +410,5 @@ class PlanBody(Body):
     edges: dict[str, list[float]]
     questions: list[QuestionBody]
     projection: ProjectionBody | None
+    shuffled: ShuffleBody | None = None
+    wave: WaveBody | None = None

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from discreet.encoding import Bins, Cells, numbers_of
 from discreet.errors import PrivacyError, SchemaError
-from discreet.local.plan import Assignment, Plan, Question, share_of
+from discreet.local.plan import Assignment, Design, Plan, Question, Wave, share_of
 from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, Schema
+from discreet.shuffling import Blanket, Shuffle
 
 __all__ = ["make_plan", "quantile_cuts", "question_cost"]
 
@@ -28,11 +29,10 @@ MOST_CELLS = 4096
 WEIGHTS = 1 << 20
 """Shares of questions are whole numbers that add up to about this."""
 
-Design = Literal["auto", "pairs", "paper"]
 Approach = Literal[1, 2, 3, "hybrid"]
 
 
-# fourteen parameters: the one place where a user states all choices, by name, each with a default
+# seventeen parameters: the one place where a user states all choices, by name, each with a default
 def make_plan(
     schema: Schema,
     epsilon: float,
@@ -49,6 +49,9 @@ def make_plan(
     reports: int = 1,
     focus: Mapping[str, float] | None = None,
     projection: Projection | None = None,
+    shuffled: float | None = None,
+    wave: Wave | None = None,
+    everyone: int | None = None,
 ) -> Plan:
     """Make a plan for a schema.
 
@@ -56,9 +59,11 @@ def make_plan(
     ----------
     schema : Schema
     epsilon : float
-        Total per person; divided among the reports if a person sends several.
+        Total per person; divided among the reports if a person sends several. Of a shuffled
+        collection: against everyone who sees only the shuffled reports.
     respondents : int, default 10000
-        How many are expected; only the class question depends on it.
+        How many are expected; only the class question depends on it. Of a shuffled collection:
+        the least number in the shuffle, on which the promise rests.
     kind : {"auto", "pairs", "paper"}
         "auto" asks several features at once where that pays and a class question where the prior
         would be too uncertain; "pairs" asks each feature with the class; "paper" is "pairs" and
@@ -84,7 +89,24 @@ def make_plan(
     projection : Projection, optional
         From ``fit_projection``: replaces the numeric features of ``schema`` by components. Devices
         apply it to a record, and a model takes the original columns.
+    shuffled : float, optional
+        The delta of a collection whose reports an anonymiser shuffles. Each report then has the
+        largest local epsilon that keeps the promise (:mod:`discreet.shuffling`).
+    wave : Wave, optional
+        What a later wave follows from: see :func:`~discreet.local.waves.next_plan`.
+    everyone : int, optional
+        How many are expected in all waves together, where these respondents are only one of them:
+        then the class question is asked by it.
     """
+    if shuffled is not None:
+        promise = Shuffle(epsilon, shuffled, respondents)
+        given = {k: v for k, v in locals().items() if k not in ("promise", "epsilon", "shuffled")}
+
+        def made(local: float) -> tuple[Plan, Blanket]:
+            plan = make_plan(epsilon=local, **given)
+            return plan, plan.blanket
+
+        return replace(promise.best(made), shuffled=promise)
     if projection is not None:
         if projection.before != schema:
             raise SchemaError("the projection was made for another schema")
@@ -107,7 +129,7 @@ def make_plan(
     sizes = {name: one.size for name, one in cells.items()}
     oracles = _Oracles(oracle, each, theta)
     questions = _cell_questions(sizes, classes, oracles, kind, focus or {})
-    class_share = _class_share(questions, classes, oracles, kind, respondents)
+    class_share = _class_share(questions, classes, oracles, kind, everyone or respondents)
     if gaussian:
         # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
         class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
@@ -139,6 +161,7 @@ def make_plan(
         assignment,
         reports,
         projection,
+        wave=wave,
     )
 
 

@@ -17,6 +17,7 @@ from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
+from discreet.shuffling import Blanket
 
 __all__ = ["Question", "QuestionBody", "mean_oracle_of"]
 
@@ -80,6 +81,13 @@ class Question:
     def epsilon(self) -> float:
         """Loss of one answer."""
         return self.mechanism.epsilon
+
+    @cached_property
+    def blanket(self) -> Blanket:
+        """What answers hide in where they are shuffled."""
+        if isinstance(self.mechanism, FrequencyOracle):
+            return self.mechanism.blanket()
+        return Blanket.of_epsilon(self.mechanism.epsilon)
 
     @property
     def size(self) -> int:

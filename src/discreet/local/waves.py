@@ -1,23 +1,157 @@
 """Waves: later respondents are asked more about what turned out to matter.
 
 Each person still sends one report; only the public plan of the next wave depends on what the
-earlier ones said, which is public by then.
+earlier ones said, which is public by then. A plan names what its shares follow from, so that
+whoever has the earlier tallies can make it again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from discreet.arrays import Array, Floats
+from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
-from discreet.local.inversion import CountEstimate, counts_of
+from discreet.estimation import estimate
+from discreet.local.inversion import CountEstimate, counts_of, statistics_of
+from discreet.local.plan import Design, Plan, Wave
+from discreet.local.planning import make_plan
 from discreet.model import CellFactor, NaiveBayesModel
+from discreet.schema import Numeric
+from discreet.shuffling import Shuffle
 from discreet.statistics import Statistics, Table
 
-__all__ = ["combined", "focus_of"]
+__all__ = ["check_shares", "combined", "focus_of", "next_plan"]
+
+
+def next_plan(
+    tallies: Sequence[Tally[Plan]],
+    respondents: int,
+    *,
+    kind: Design = "auto",
+    oracle: str = "auto",
+    epsilon: float | None = None,
+    shuffled: Shuffle | None = None,
+) -> Plan:
+    """The plan of the next wave, which asks more about what mattered in the earlier ones.
+
+    Parameters
+    ----------
+    tallies : sequence of Tally
+        Of all earlier waves, in their order.
+    respondents : int
+        Expected in all waves together.
+    kind : {"auto", "pairs", "paper"}
+    oracle : str, default "auto"
+        As in :func:`~discreet.local.planning.make_plan`.
+    epsilon : float, optional
+        That of the wave before, if not given.
+    shuffled : Shuffle, optional
+        What is promised to this wave, where its reports are shuffled; instead of ``epsilon``.
+
+    Returns
+    -------
+    Plan
+        For the same schema, bins, projection and assignment as the wave before.
+    """
+    focus = _focus_after(tallies)
+    last = tallies[-1]
+    before = last.collection
+    number = 2 if before.wave is None else before.wave.number + 1
+    wave = Wave(number, respondents, before.digest, last.digest, kind, oracle)
+    if shuffled is not None:
+        return _planned(before, wave, shuffled.epsilon, focus, shuffled)
+    return _planned(before, wave, before.epsilon if epsilon is None else epsilon, focus)
+
+
+def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
+    """Make the plan of a later wave again from the tallies before it, and compare.
+
+    Parameters
+    ----------
+    plan : Plan
+    tallies : sequence of Tally
+        Of all earlier waves, in any order: each plan names the one before it.
+
+    Raises
+    ------
+    EstimationError
+        If a tally is missing or another one, or if the shares do not follow from them.
+    """
+    if plan.wave is None:
+        raise EstimationError("this plan follows no earlier wave, so there is nothing to recompute")
+    ordered: list[Tally[Plan]] = []
+    wave: Wave | None = plan.wave
+    known = {(one.collection.digest, one.digest): one for one in tallies}
+    while wave is not None:
+        found = known.get((wave.plan, wave.tally))
+        if found is None:
+            raise EstimationError(
+                f"wave {wave.number} follows the tally {wave.tally[:23]}… of the plan "
+                f"{wave.plan[:23]}…, which is not among the given ones"
+            )
+        ordered.insert(0, found)
+        wave = found.collection.wave
+    made = _planned(ordered[-1].collection, plan.wave, plan.epsilon, _focus_after(ordered))
+    if made.digest != replace(plan, shuffled=None).digest:
+        raise EstimationError(
+            "the shares of this plan do not follow from its wave, its number of respondents and "
+            "the earlier tallies; it was made in another way than it says"
+        )
+
+
+def _focus_after(tallies: Sequence[Tally[Plan]]) -> dict[str, float]:
+    if not tallies:
+        raise EstimationError("a later wave follows the tallies of the earlier ones; give them")
+    if any(one.collection.averaged for one in tallies):
+        raise EstimationError("waves re-issue plans of cells; ask numbers by bin")
+    for before, after in pairwise(tallies):
+        wave = after.collection.wave
+        if wave is None or (wave.plan, wave.tally) != (before.collection.digest, before.digest):
+            raise EstimationError(
+                "these tallies are not those of one wave after the other: each plan must name the "
+                "plan and the tally before it; give all earlier waves in their order"
+            )
+    if tallies[0].collection.wave is not None:
+        raise EstimationError("the first tally is of a later wave; give those before it, too")
+    found = [statistics_of(one) for one in tallies]
+    return focus_of(estimate(combined(found, [one.people for one in tallies]), "bayes"))
+
+
+def _planned(
+    before: Plan,
+    wave: Wave,
+    epsilon: float,
+    focus: dict[str, float],
+    shuffled: Shuffle | None = None,
+) -> Plan:
+    bins = {
+        name: list(cells.edges[1:-1]) or 1
+        for name, cells in before.cells.items()
+        if isinstance(before.schema[name], Numeric)
+    }
+    thetas = {getattr(one.mechanism, "theta", None) for one in before.questions} - {None}
+    return make_plan(
+        before.original,
+        epsilon,
+        wave.respondents if shuffled is None else shuffled.respondents,
+        everyone=wave.respondents,
+        kind=wave.kind,
+        oracle=wave.oracle,
+        theta=thetas.pop() if wave.oracle == "the" and thetas else None,
+        bins=bins,
+        assignment=before.assignment,
+        reports=before.reports,
+        focus=focus,
+        projection=before.projection,
+        shuffled=None if shuffled is None else shuffled.delta,
+        wave=wave,
+    )
 
 
 def focus_of(model: NaiveBayesModel) -> dict[str, float]:

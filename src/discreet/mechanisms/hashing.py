@@ -31,6 +31,7 @@ from discreet.mechanisms.oracle import (
     share,
 )
 from discreet.randomness import Random
+from discreet.shuffling import Blanket
 
 __all__ = ["HR", "OLH"]
 
@@ -283,6 +284,10 @@ class OLH(FrequencyOracle):
         true = ((a * value + b) * value + c) % self.prime % self.hashes == y
         chance = self.p_exact if true else (1 - self.p_exact) / (self.hashes - 1)
         return chance / self.prime**3
+
+    def blanket(self) -> Blanket:
+        """Return what any law with this epsilon has: pairs of values meet unequally often."""
+        return Blanket.of_epsilon(self.epsilon)
 
     def _worst_ratio(self) -> Fraction:
         return self.p_exact * (self.hashes - 1) / (1 - self.p_exact)

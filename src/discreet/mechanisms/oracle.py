@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.arrays import Booleans, Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.randomness import Random
+from discreet.shuffling import Blanket
 
 __all__ = ["FrequencyOracle"]
 
@@ -279,6 +280,19 @@ class FrequencyOracle(abc.ABC):
         without = many * other + many * (many - 1) * between
         among = own + (many - 1) * (other + 2 * beside) + (many - 1) * (many - 2) * between
         return np.asarray(share * among + (1 - share) * without)  # docs/maths.md
+
+    def blanket(self) -> Blanket:
+        """Return the part of a report's law that all values share, to hide in where shuffled.
+
+        For oracles whose reports have a low likelihood and, for the values that they support, one
+        that is a fixed ratio higher: all but SHE and OLH, which know less about it. With b =
+        P(supports both v and u | v), the ratio is (p - b) / (q - b).
+        """
+        p, q = self.p_exact, self.q_exact
+        both = self._covariances()[2] + p * q
+        ratio = (p - both) / (q - both)
+        masses = (ratio, q - both, both / ratio, 1 - p - q + both)
+        return Blanket(*(float(one) for one in masses))
 
     def epsilon_exact(self) -> float:
         """Return the true loss of the implemented channel: at most ``epsilon``, by rounding."""

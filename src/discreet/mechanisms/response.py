@@ -225,6 +225,11 @@ class Unrelated(Response):
         """The smallest probability w of a whole group of personal answers."""
         return math.prod((law.least for law in self.laws), start=Fraction(1))
 
+    @property
+    def even(self) -> bool:
+        """Whether all personal answers are equally likely."""
+        return all(len(set(law.weights)) == 1 for law in self.laws)
+
     def perturb(
         self, answers: ArrayLike, random: Random, personal: ArrayLike | None = None
     ) -> Integers:

@@ -33,6 +33,7 @@ from discreet.mechanisms.oracle import (
     share,
 )
 from discreet.randomness import Random
+from discreet.shuffling import Blanket
 
 __all__ = ["OUE", "SHE", "SUE", "THE", "UnaryOracle"]
 
@@ -336,6 +337,10 @@ class SHE(FrequencyOracle):
 
     def _worst_ratio(self) -> Fraction:
         raise PrivacyError("the worst ratio of she is not a fraction; use epsilon_exact()")
+
+    def blanket(self) -> Blanket:
+        """Return what any law with this epsilon has: a report has more than two likelihoods."""
+        return Blanket.of_epsilon(self.epsilon)
 
     def epsilon_exact(self) -> float:
         """Return 2 unit / scale: both numbers move by one unit."""

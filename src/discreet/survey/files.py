@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.documents import Body, load
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import LARGEST_TOTAL, rational
 from discreet.schema import Categorical, Feature, Numeric, Schema, Value
+from discreet.shuffling import Shuffle
 from discreet.survey.group import GroupBody
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ class JointBody(Body):
     law: list[Any]
 
 
+class ShuffledBody(Body):
+    epsilon: float | None = None
+    delta: float
+    respondents: int
+
+
 class QuestionnaireBody(Body):
     title: str = ""
     introduction: str = ""
@@ -64,6 +72,7 @@ class QuestionnaireBody(Body):
     questions: list[SurveyQuestionBody]
     joint: list[JointBody] = []
     groups: list[GroupBody]
+    shuffled: ShuffledBody | None = None
     missing: Any = "skip"
     outliers: Any = "error"
     unseen: Any = "error"
@@ -76,6 +85,7 @@ def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
     """Plain values of a questionnaire, in the one way its digest is taken of."""
     schema = questionnaire.schema
     single = {law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1}
+    shuffled = questionnaire.shuffled
     return {
         "title": questionnaire.title,
         "introduction": questionnaire.introduction,
@@ -90,6 +100,7 @@ def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
             if len(law.questions) > 1
         ],
         "groups": [group.to_body() for group in questionnaire.groups],
+        **({} if shuffled is None else {"shuffled": shuffled.to_body()}),
         **{name: getattr(schema, name) for name in OPTIONS[:3]},
         "missing_tokens": list(schema.missing_tokens),
         "inferred": schema.inferred,
@@ -162,7 +173,7 @@ def _made(body: QuestionnaireBody) -> Questionnaire:
         PersonalLaw(tuple(one.questions), whole_weights(" + ".join(one.questions), _flat(one.law)))
         for one in body.joint
     ]
-    return Questionnaire(
+    made = Questionnaire(
         schema,
         [group.group() for group in body.groups],
         laws,
@@ -173,7 +184,18 @@ def _made(body: QuestionnaireBody) -> Questionnaire:
         body.title,
         body.introduction,
         body.notes,
+        _shuffle(body.shuffled),
     )
+    if body.shuffled is None or made.shuffled is not None:
+        return made
+    stated = Shuffle.of(made.blanket, body.shuffled.delta, body.shuffled.respondents)
+    return replace(made, shuffled=stated)
+
+
+def _shuffle(body: ShuffledBody | None) -> Shuffle | None:
+    if body is None or body.epsilon is None:
+        return None
+    return Shuffle(body.epsilon, body.delta, body.respondents)
 
 
 def _flat(law: Sequence[Any]) -> list[Any]:

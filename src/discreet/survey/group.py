@@ -33,8 +33,9 @@ class Group:
     questions : tuple of str
     theta : float or str, optional
         Probability of the truth: above 0 and, in the related-question model, not 1/2.
-    epsilon : float, optional
-        The largest local-DP loss of the group; theta is the largest that keeps it.
+    epsilon : float or "shuffled", optional
+        The largest local-DP loss of the group; theta is the largest that keeps it. In a shuffled
+        survey such groups can share what the shuffle allows.
     belief : (prior, posterior), optional
         No sheet may raise anyone's belief in any statement from the first probability above the
         second. That is about the whole sheet, since answers of different groups may be related:
@@ -45,7 +46,7 @@ class Group:
 
     questions: tuple[str, ...]
     theta: Number | Fraction | None = None
-    epsilon: float | None = None
+    epsilon: float | Literal["shuffled"] | None = None
     belief: tuple[Number, Number] | None = None
     model: Model = "unrelated"
 
@@ -62,6 +63,10 @@ class Group:
             raise PrivacyError(
                 f"{title}: say how often the truth is sent with exactly one of theta, epsilon and "
                 f"belief; this group has {' and '.join(given) or 'none'}"
+            )
+        if isinstance(self.epsilon, str) and self.epsilon != "shuffled":
+            raise PrivacyError(
+                f"{title}: epsilon is {self.epsilon!r}; give a number, or the word shuffled"
             )
 
     @property
@@ -96,6 +101,7 @@ class Group:
                 return Related(sizes, self.theta)
             return Unrelated(sizes, self.theta, laws)
         if self.epsilon is not None:
+            assert self.epsilon != "shuffled"  # the questionnaire has given it a number
             if self.model == "related":
                 return Related.of_epsilon(self.epsilon, sizes)
             return Unrelated.of_epsilon(self.epsilon, sizes, laws)
@@ -216,7 +222,7 @@ class GroupBody(Body):
     questions: list[str]
     model: Model = "unrelated"
     theta: Number | None = None
-    epsilon: float | None = None
+    epsilon: float | Literal["shuffled"] | None = None
     belief: BeliefBody | None = None
 
     def group(self) -> Group:

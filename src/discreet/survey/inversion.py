@@ -162,7 +162,7 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
     ----------
     tally : Tally
     guarantee : Guarantee, optional
-        The promise to attach; the questionnaire's own if not given.
+        The promise to attach; if not given the questionnaire's, for as many as were counted.
     """
     survey = tally.collection
     _people(tally)
@@ -172,7 +172,7 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
     for name in survey.schema.names:
         counts, noise = _counted(tally, (target, name))
         tables[name] = Table(survey.cells[name], counts, noise)
-    promise = (guarantee or survey.guarantee).under(simulated=tally.simulated)
+    promise = (guarantee or survey.promised(tally.together)).under(simulated=tally.simulated)
     return Statistics(survey.schema, totals, variances, tables, guarantee=promise)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -25,12 +25,13 @@ from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import Device
 from discreet.documents import Document
 from discreet.encoding import Bins, Cells
-from discreet.errors import SchemaError
+from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import Law, joint_law
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
+from discreet.shuffling import Blanket, Shuffle
 from discreet.survey import device as devices
 from discreet.survey.group import Group, Model, channels_of
 from discreet.survey.promise import promise_of, relied_on
@@ -97,6 +98,8 @@ class Questionnaire(Document):
     title, introduction : str
     notes : sequence of str
         For the authors; not shown to respondents.
+    shuffled : Shuffle, optional
+        What is promised beyond the sheet's own epsilon where an anonymiser shuffles the sheets.
     """
 
     schema: Schema
@@ -109,6 +112,7 @@ class Questionnaire(Document):
     title: str = ""
     introduction: str = ""
     notes: Sequence[str] = ()
+    shuffled: Shuffle | None = None
 
     kind: ClassVar[str] = "questionnaire"
     version: ClassVar[int] = VERSION
@@ -131,6 +135,8 @@ class Questionnaire(Document):
         self._check_names()
         self._check_laws()
         _ = self.channels  # every group must be estimable
+        if self.shuffled is not None:
+            self.shuffled.check(self.blanket)
 
     def _check_names(self) -> None:
         asked = [name for group in self.groups for name in group.questions]
@@ -253,13 +259,57 @@ class Questionnaire(Document):
     @cached_property
     def channels(self) -> tuple[Response, ...]:
         """What randomizes each group."""
+        waiting = [group for group in self.groups if group.epsilon == "shuffled"]
+        if not waiting:
+            return self._channels(self.groups)
+        if self.shuffled is None:
+            raise PrivacyError(
+                f"group {waiting[0].name}: epsilon is 'shuffled', but nothing says how the sheets "
+                "are shuffled; write shuffled: with epsilon, delta and respondents"
+            )
+
+        def made(local: float) -> tuple[tuple[Response, ...], Blanket]:
+            others = [group for group in self.groups if group not in waiting]
+            fixed = sum(one.epsilon_exact() for one in self._channels(others))
+            if not fixed < local:
+                raise PrivacyError(
+                    "shuffled: the groups with a theta of their own leave nothing to the others"
+                )
+            each = math.floor(1e6 * (local - fixed) / len(waiting)) / 1e6
+            channels = self._channels(
+                [replace(one, epsilon=each) if one in waiting else one for one in self.groups]
+            )
+            return channels, self._blanket(channels)
+
+        return self.shuffled.best(made)
+
+    def _channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
         sizes, laws = [], []
-        for places in self.places:
+        for group in groups:
+            places = tuple(self.place[name] for name in group.questions)
             inside = {place: k for k, place in enumerate(places)}
             some = [law.onto(inside, self.sizes) for law in self.all_laws]
             sizes.append([self.sizes[place] for place in places])
             laws.append([law for law in some if law is not None])
-        return channels_of(self.groups, sizes, laws, self.personal == "own")
+        return channels_of(groups, sizes, laws, self.personal == "own")
+
+    @cached_property
+    def blanket(self) -> Blanket:
+        """What a sheet hides in where it is shuffled."""
+        return self._blanket(self.channels)
+
+    def _blanket(self, channels: Sequence[Response]) -> Blanket:
+        epsilon = sum(self._epsilon(channel) for channel in channels)
+        if math.isinf(epsilon):
+            raise PrivacyError(
+                "shuffled: these sheets have no epsilon by themselves, so nothing can be promised "
+                "of them shuffled either; 'discreet survey check' says why"
+            )
+        (first, *others) = channels
+        if others or not isinstance(first, Unrelated) or not first.even:
+            return Blanket.of_epsilon(epsilon)
+        sent, cells = float(1 - first.theta_exact), math.prod(first.sizes)  # direct encoding
+        return Blanket(math.exp(epsilon), sent / cells, 0.0, sent * (1 - 2 / cells))
 
     @cached_property
     def spanning(self) -> bool:
@@ -282,12 +332,11 @@ class Questionnaire(Document):
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """Local-DP loss of each group; infinite where the personal answers are people's own."""
-        return tuple(
-            math.inf
-            if self.personal == "own" and isinstance(channel, Unrelated)
-            else channel.epsilon_exact()
-            for channel in self.channels
-        )
+        return tuple(self._epsilon(channel) for channel in self.channels)
+
+    def _epsilon(self, channel: Response) -> float:
+        known = self.personal == "own" and isinstance(channel, Unrelated)
+        return math.inf if known else channel.epsilon_exact()
 
     @cached_property
     def questions(self) -> tuple[devices.SheetChannel]:
@@ -332,9 +381,23 @@ class Questionnaire(Document):
         """Randomized sheets of many people, one row per person."""
         return devices.randomized(self, np.asarray(codes), random)
 
-    @cached_property
+    @property
     def guarantee(self) -> Guarantee:
         """What a respondent is promised, over the whole sheet."""
+        return self.promised()
+
+    def promised(self, people: int | None = None) -> Guarantee:
+        """What is promised after the sheets of so many people in one shuffle were counted.
+
+        Parameters
+        ----------
+        people : int, optional
+            None before anyone was asked. Only shuffled surveys depend on it.
+        """
+        return self._alone if self.shuffled is None else self.shuffled.promise(self._alone, people)
+
+    @cached_property
+    def _alone(self) -> Guarantee:
         return promise_of(self)
 
     @property

@@ -16,8 +16,10 @@ __all__ = ["local"]
 STEPS = {
     "size": ("local.plan", "How many respondents a precision takes, or how precise so many are."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
+    "check": ("local.plan", "Check what a plan states; compute a later wave's shares again."),
     "report": ("local.plan", "One person's device: turn a record into a randomized report."),
     "perturb": ("local.plan", "Simulate many devices on a table of raw data."),
+    "shuffle": ("local.plan", "The anonymiser: strip ids and order from reports."),
     "tally": ("local.plan", "Add up reports."),
     "train": ("local.plan", "Turn a tally into a model."),
 }

@@ -7,17 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import PLAN, answering, promise_body, simulating
+from discreet.cli.collection import (
+    PLAN,
+    answering,
+    promise_body,
+    read_collection,
+    read_tally,
+    simulating,
+)
 from discreet.cli.files import OUTPUT, about, batches, read_schema, write
 from discreet.cli.output import console, example, json_option, print_json, table
-from discreet.cli.tally import tallying, training
+from discreet.cli.tally import shuffling, tallying, training
+from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan, Question
     from discreet.local.size import CellPrecision
     from discreet.schema import Schema
 
-__all__ = ["perturb", "plan", "report", "size", "tally", "train"]
+__all__ = ["check", "perturb", "plan", "report", "shuffle", "size", "tally", "train"]
+
+WAVED = {
+    "bins": 8,
+    "numeric": "bins",
+    "theta": None,
+    "assignment": "draw",
+    "reports": 1,
+    "projection": None,
+}
+"""Options of a first wave, with their defaults, that hold for the later ones too."""
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
 
@@ -28,6 +46,7 @@ UNKNOWN = (
 
 report = answering(PLAN)
 perturb = simulating(PLAN)
+shuffle = shuffling(PLAN)
 tally = tallying(PLAN)
 train = training(PLAN)
 
@@ -39,6 +58,10 @@ train = training(PLAN)
         "--theta 0.25 -o plan.json",
         "discreet local plan people.schema.json --epsilon 2 --numeric gaussian --approach 2 "
         "--mechanism duchi -o plan.json",
+        "discreet local plan people.schema.json --shuffled --epsilon 1 --delta 1e-8 "
+        "--respondents 10000 -o plan.json",
+        "discreet local plan people.schema.json --epsilon 1 --respondents 30000 "
+        "--after tally1.json -o plan2.json",
     )
 )
 @click.argument("path", metavar="SCHEMA")
@@ -48,7 +71,26 @@ train = training(PLAN)
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="How many people are expected.",
+    help="How many people are expected, in all waves together; with --shuffled the least number "
+    "in the shuffle, on which the promise rests.",
+)
+@click.option(
+    "--shuffled",
+    is_flag=True,
+    help="An anonymiser shuffles the reports: epsilon and delta hold for what it passes on, and "
+    "each report has the largest epsilon of its own that keeps them.",
+)
+@click.option("--delta", type=float, help="Of --shuffled; 1e-8 if left out.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="TALLY",
+    help="The tally of an earlier wave; all of them, in their order. The plan names it.",
+)
+@click.option(
+    "--everyone",
+    type=click.IntRange(min=1),
+    help="Of shuffled waves: how many people are expected in all of them together.",
 )
 @click.option(
     "--kind",
@@ -128,7 +170,10 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     how = chosen["approach"]
     chosen["approach"] = how if how == "hybrid" else int(how)
     public = read_schema(path)
-    made = make_plan(public, **_from_sample(public, chosen))
+    after = chosen.pop("after")
+    chosen["shuffled"] = _delta(chosen.pop("shuffled"), chosen.pop("delta"))
+    chosen = _from_sample(public, chosen)
+    made = _next(public, after, chosen) if after else make_plan(public, **chosen)
     if as_json and output is None:
         raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
     if output is None:
@@ -139,6 +184,39 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         print_json({"output": output, **_body(made)})
     else:
         _print(made, output)
+
+
+def _delta(shuffled: bool, delta: float | None) -> float | None:
+    if delta is not None and not shuffled:
+        raise click.UsageError("--delta goes with --shuffled")
+    return (1e-8 if delta is None else delta) if shuffled else None
+
+
+def _next(schema: Schema, after: tuple[str, ...], chosen: dict[str, Any]) -> Plan:
+    """The plan of a later wave; what the waves have in common is taken from the one before."""
+    from discreet.local.waves import next_plan
+    from discreet.shuffling import Shuffle
+
+    for name, default in WAVED.items():
+        if chosen.get(name, default) != default:
+            raise click.UsageError(
+                f"--{name} was decided by the plan of the first wave; leave it out with --after"
+            )
+    tallies = [read_tally(PLAN, one) for one in after]
+    with about(", ".join(after)):
+        if tallies[-1].collection.original != schema:
+            raise SchemaError("the earlier waves follow another schema than the one given")
+        everyone, shuffled = chosen["everyone"] or chosen["respondents"], None
+        if chosen["shuffled"] is not None:
+            shuffled = Shuffle(chosen["epsilon"], chosen["shuffled"], chosen["respondents"])
+        return next_plan(
+            tallies,
+            everyone,
+            kind=chosen["kind"],
+            oracle=chosen["oracle"],
+            epsilon=chosen["epsilon"],
+            shuffled=shuffled,
+        )
 
 
 def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +250,42 @@ def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "projection": projection}
 
 
+@click.command(
+    epilog=example(
+        "discreet local check plan.json",
+        "discreet local check plan3.json --after tally1.json --after tally2.json",
+    )
+)
+@click.argument("path", metavar="PLAN")
+@click.option(
+    "--after", multiple=True, metavar="TALLY", help="The tally of an earlier wave; all of them."
+)
+@json_option
+def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
+    """Read a PLAN and check everything that it states.
+
+    Its probabilities must be those of its epsilon, and what it promises for a shuffle is computed
+    again. A plan of a later wave names the plan and the tally before it: with the tallies of all
+    earlier waves, the shares of its questions are computed again, too.
+    """
+    from discreet.local.waves import check_shares
+
+    made = read_collection(PLAN, path)
+    if after:
+        tallies = [read_tally(PLAN, one) for one in after]
+        with about(path):
+            check_shares(made, tallies)
+    if as_json:
+        print_json({**_body(made), "recomputed": bool(after)})
+        return
+    _print(made, path)
+    printer = console()
+    if after:
+        printer.print("The shares follow from the earlier tallies: they were computed again.")
+    elif made.wave is not None:
+        printer.print("Give the tallies of the earlier waves with --after to check its shares.")
+
+
 def _asked(question: Question, plan: Plan) -> str:
     named = " + ".join([plan.schema.target, *question.features])
     return {0: named, 1: f"means: {named}", 2: f"squares: {named}"}[question.power]
@@ -193,6 +307,8 @@ def _body(plan: Plan) -> dict[str, Any]:
             }
             for question, share in parts
         ],
+        "shuffled": None if plan.shuffled is None else plan.shuffled.to_body(),
+        "wave": None if plan.wave is None else vars(plan.wave),
         "guarantee": promise_body(plan.guarantee),
     }
 
@@ -211,7 +327,14 @@ def _print(plan: Plan, output: str | None) -> None:
     printer.print(shown)
     dealt = "people draw their question" if plan.assignment == "draw" else "you assign questions"
     each = "one report" if plan.reports == 1 else f"{plan.reports} reports"
-    printer.print(f"{dealt}, {each} per person\n")
+    printer.print(f"{dealt}, {each} per person")
+    if plan.wave is not None:
+        printer.print(
+            f"wave {plan.wave.number} of a collection of {plan.wave.respondents:,} people, after "
+            f"the plan {plan.wave.plan} and the tally {plan.wave.tally}",
+            soft_wrap=True,
+        )
+    printer.print("")
     printer.print(str(plan.guarantee))
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)

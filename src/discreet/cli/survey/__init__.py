@@ -21,6 +21,7 @@ STEPS = {
     "form": ("survey.design", "Write a form to print, for drawing by hand."),
     "answer": ("survey.train", "One person's device: turn answers into a randomized sheet."),
     "randomize": ("survey.train", "Simulate many devices on a table of true answers."),
+    "shuffle": ("survey.train", "The anonymiser: strip ids and order from sheets."),
     "tally": ("survey.train", "Add up sheets."),
     "estimate": ("survey.train", "How many people a predicate holds for."),
     "train": ("survey.train", "Turn a tally into a model."),

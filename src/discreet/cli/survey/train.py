@@ -7,14 +7,15 @@ import click
 from discreet.cli.collection import QUESTIONNAIRE, answering, read_tally, simulating
 from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json
-from discreet.cli.tally import tallying, training
+from discreet.cli.tally import shuffling, tallying, training
 
-__all__ = ["answer", "estimate", "randomize", "tally", "test", "train"]
+__all__ = ["answer", "estimate", "randomize", "shuffle", "tally", "test", "train"]
 
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 answer = answering(QUESTIONNAIRE)
 randomize = simulating(QUESTIONNAIRE)
+shuffle = shuffling(QUESTIONNAIRE)
 tally = tallying(QUESTIONNAIRE)
 train = training(QUESTIONNAIRE)
 

@@ -1,0 +1,60 @@
+"""The anonymiser's step: reports lose their ids and their order before the collector sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from discreet.collection.protocol import Collection
+from discreet.collection.report import Report
+from discreet.collection.tally import Tally
+from discreet.errors import PrivacyError
+from discreet.randomness import Random
+
+__all__ = ["shuffled"]
+
+
+def shuffled(
+    collection: Collection,
+    reports: Iterable[Report | str | bytes],
+    random: Random,
+    *,
+    few: bool = False,
+) -> tuple[list[Report], Tally[Collection]]:
+    """Valid reports in random order, each under a new random id.
+
+    What the collector would refuse, or count once of several, is left out here: after this step
+    nobody can tell repetitions any more.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    reports : iterable of reports
+        All of one shuffle; they are held in memory.
+    random : Random
+        The cryptographic source, unless this is a simulation.
+    few : bool, default False
+        Pass them on although they are fewer than the promise of the shuffle needs.
+
+    Returns
+    -------
+    tuple of (list of Report, Tally)
+        The tally says what was left out.
+    """
+    counted, kept = Tally(collection), []
+    for report in reports:
+        if counted.add(report).status == "counted":
+            kept.append(report if isinstance(report, Report) else Report.from_json(report))
+    stated = collection.shuffled
+    if stated is not None and len(kept) < stated.respondents and not few:
+        raise PrivacyError(
+            f"{len(kept):,} valid {collection.noun}s are fewer than the {stated.respondents:,} in "
+            f"which each is to hide; wait for more. To pass them on under the weaker promise, "
+            f"epsilon = {collection.guarantee.alone:g}, say so: few=True, or --few on the command "
+            "line"
+        )
+    ids = random.raw(16 * len(kept)).reshape(-1, 16)
+    order = np.lexsort(ids.T)  # by the new ids, which know nothing of the old order
+    return [replace(kept[k], id=ids[k].tobytes().hex()) for k in order], counted

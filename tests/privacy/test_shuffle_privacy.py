@@ -1,0 +1,257 @@
+"""Shuffled reports: the stated delta covers the exact one, enumerated over all bags of reports.
+
+The exact delta of a bag of n reports is computed from the channel as it is serialised: the law of
+how often each report occurs, convolved person by person. Known-bad twins: the invited are counted
+instead of those who answered, delta is left out, a person sends two reports, the collector assigns
+the questions, and the neighbours' blanket is taken for twice as wide.
+"""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, LocalNB, PrivacyError, Schema, SurveyNB
+from discreet.local import make_plan
+from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS, SUE, THE
+from discreet.shuffling import Blanket, Shuffle, amplified, delta_of
+from discreet.survey import Group, Questionnaire
+
+SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+
+
+def with_one_more(bags, law):
+    """Law of the bag after one more report; a bag is an array of counts of all reports but one."""
+    found = bags * law[-1]
+    for k, chance in enumerate(law[:-1]):
+        here = [slice(None)] * bags.ndim
+        there = [slice(None)] * bags.ndim
+        here[k], there[k] = slice(1, None), slice(None, -1)
+        found[tuple(here)] += bags[tuple(there)] * chance
+    return found
+
+
+def exact_delta(channel, n, epsilon, sent=1):
+    """The worst delta over neighbours and over one value that all others hold."""
+    rows = np.array([[float(p) for p in row] for row in channel])
+    worst = 0.0
+    for other in range(len(rows)):
+        bags = np.zeros((n * sent + 1,) * (rows.shape[1] - 1))
+        bags[(0,) * bags.ndim] = 1.0
+        for _ in range((n - 1) * sent):
+            bags = with_one_more(bags, rows[other])
+        for x, y in itertools.permutations(range(len(rows)), 2):
+            one, two = bags, bags
+            for _ in range(sent):
+                one, two = with_one_more(one, rows[x]), with_one_more(two, rows[y])
+            worst = max(worst, float(np.maximum(one - math.exp(epsilon) * two, 0).sum()))
+    return worst
+
+
+CASES = [
+    (DE(1.0, 2), 60),
+    (DE(2.0, 3), 40),
+    (HR(1.0, 2), 24),
+    (SS(0.5, 3), 40),
+    (OUE(1.0, 2), 24),
+    (SUE(1.0, 2), 24),
+    (THE(1.0, 2), 24),
+]
+
+
+@pytest.mark.parametrize(("oracle", "n"), CASES, ids=lambda one: getattr(one, "name", None))
+@pytest.mark.parametrize("part", [0.3, 0.7])
+def test_the_stated_delta_covers_the_exact_one(oracle, n, part):
+    epsilon, channel = part * oracle.epsilon, oracle.channel()
+    exact = exact_delta(channel, n, epsilon)
+    for blanket in (oracle.blanket(), Blanket.of_epsilon(oracle.epsilon)):
+        stated = delta_of(blanket, n, epsilon)
+        assert 0 < exact <= stated
+    if oracle.name == "de":
+        assert delta_of(oracle.blanket(), n, epsilon) < 10 * exact  # and is not idle
+
+
+@pytest.mark.parametrize("oracle", [DE(1.0, 3), DE(2.0, 3)])
+def test_a_blanket_that_is_too_wide_is_noticed(oracle):
+    blanket, channel = oracle.blanket(), oracle.channel()
+    masses = {name: 1.5 * getattr(blanket, name) for name in ("one", "both", "neither")}
+    epsilon = oracle.epsilon / 2
+    exact = exact_delta(channel, 40, epsilon)
+    assert delta_of(replace(blanket, **masses), 40, epsilon) < exact
+    assert delta_of(blanket, 40, epsilon) >= exact
+
+
+def test_blankets_are_parts_of_every_row_of_the_channel():
+    for oracle, _ in CASES:
+        blanket, rows = oracle.blanket(), oracle.channel()
+        low = [min(column) for column in zip(*rows, strict=True)]
+        alone = sum(m for m, a, b in zip(low, rows[0], rows[1], strict=True) if a > b)
+        assert float(alone) == pytest.approx(blanket.one, rel=1e-9)
+        assert blanket.ratio == pytest.approx(math.exp(oracle.epsilon_exact()), rel=1e-9)
+        total = 2 * blanket.one + blanket.both + blanket.neither
+        assert total <= float(sum(low)) * (1 + 1e-9)
+
+
+def test_what_is_not_known_of_a_law_is_not_used():
+    for oracle in (SHE(1.0, 3), OLH(1.0, 3)):
+        assert oracle.blanket() == Blanket.of_epsilon(1.0)
+
+
+def plan_channel(plan):
+    """P(report | record) of all records over all reports, question and answer together."""
+    shares = [float(s) for s in plan.shares]
+    classes, cells = 2, 2
+    found = []
+    for record in itertools.product(range(classes), range(cells)):
+        row = []
+        for question, share in zip(plan.questions, shares, strict=True):
+            code = record[0] if not question.features else record[0] * cells + record[1]
+            oracle = question.mechanism
+            row += [share * float(p) for p in oracle.channel()[code]]
+        found.append(row)
+    return found
+
+
+def few_plan(n, epsilon=0.5, delta=0.05):
+    return make_plan(SCHEMA, epsilon, n, kind="paper", oracle="de", shuffled=delta)
+
+
+@pytest.mark.slow
+def test_a_shuffled_plan_keeps_its_promise_and_not_much_more():
+    plan = few_plan(14)
+    assert plan.epsilon > plan.shuffled.epsilon
+    exact = exact_delta_of_plan(plan, 14, plan.shuffled.epsilon)
+    assert exact <= plan.shuffled.delta
+    # twin, delta forgotten: at this epsilon alone the shuffled reports are not private
+    assert exact > 0
+    # twin, the invited are counted: a plan for 40 people, of whom 14 answered
+    invited = few_plan(40)
+    assert exact_delta_of_plan(invited, 14, invited.shuffled.epsilon) > invited.shuffled.delta
+
+
+def exact_delta_of_plan(plan, n, epsilon, sent=1):
+    rows = plan_channel(plan)
+    # two records and reports that no record of these tells apart are joined, so that few remain
+    pair = [rows[0], rows[3]]
+    ratios = {}
+    for a, b in zip(*pair, strict=True):
+        key = round(math.log(a / b), 9)
+        one = ratios.setdefault(key, [0.0, 0.0])
+        one[0] += a
+        one[1] += b
+    small = [[ratios[k][x] for k in sorted(ratios)] for x in (0, 1)]
+    return exact_delta(small, n, epsilon, sent)
+
+
+@pytest.mark.slow
+def test_two_reports_of_one_person_are_noticed():
+    plan = few_plan(14)
+    twice = exact_delta_of_plan(plan, 7, plan.shuffled.epsilon, sent=2)  # 14 reports of 7 people
+    assert twice > plan.shuffled.delta
+    with pytest.raises(PrivacyError, match="hides one of each"):
+        make_plan(SCHEMA, 1.0, 1000, reports=2, shuffled=1e-6)
+
+
+def test_people_hide_only_among_those_with_the_same_question():
+    with pytest.raises(PrivacyError, match="draw their question"):
+        make_plan(SCHEMA, 1.0, 1000, assignment="groups", shuffled=1e-6)
+
+
+@pytest.mark.parametrize("people", [1_000, 10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_binary_reports_of_many_people(people):
+    """Against the exact binomial delta, all others answering 0."""
+    from scipy.stats import binom
+
+    shuffle = Shuffle(1.0, 1e-8, people)
+    local = shuffle.best(lambda one: (one, DE(one, 2).blanket()))
+    q = 1 / (math.exp(local) + 1)
+    rest = binom.pmf(np.arange(people), people - 1, q)
+    one, two = (np.convolve(rest, [1 - share, share]) for share in (q, 1 - q))
+    gaps = [np.maximum(a - math.e * b, 0).sum() for a, b in ((one, two), (two, one))]
+    assert 1e-10 < max(gaps) <= 1e-8
+    # twin: one more unit of local epsilon is too much
+    q = 1 / (math.exp(local + 1) + 1)
+    rest = binom.pmf(np.arange(people), people - 1, q)
+    one, two = (np.convolve(rest, [1 - share, share]) for share in (q, 1 - q))
+    assert max(np.maximum(a - math.e * b, 0).sum() for a, b in ((one, two), (two, one))) > 1e-8
+
+
+def test_fewer_people_and_larger_epsilons_gain_less():
+    assert amplified(1.0, 100, 1e-6) > amplified(1.0, 10_000, 1e-6)
+    assert amplified(8.0, 10, 1e-6) == pytest.approx(8.0, rel=1e-3)
+    assert amplified(25.0, 10**6, 1e-6) == 25.0
+    assert delta_of(Blanket.of_epsilon(1.0), 100, 1.0) == 0.0
+    for wrong in ((0, 100, 0.1), (1.0, 0, 0.1), (1.0, 100, 0.0), (1.0, 100, 1.0)):
+        with pytest.raises(PrivacyError):
+            amplified(*wrong)
+
+
+def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
+    """Where too many terms are added up, they are joined: never to less."""
+    from discreet import shuffling
+
+    blanket = Blanket(math.e, 0.1, 0.05, 0.5)
+    fine = delta_of(blanket, 5000, 0.1)
+    monkeypatch.setattr(shuffling, "TERMS", 60)
+    coarse = delta_of(blanket, 5000, 0.1)
+    assert fine <= coarse < 3 * fine
+
+
+# ------------------------------------------------------------------ sheets
+
+
+def survey(shuffled=None, **group):
+    return Questionnaire(
+        SCHEMA, [Group(("a", "c"), **(group or {"theta": "1/2"}))], shuffled=shuffled
+    )
+
+
+def test_sheets_hide_in_the_law_of_made_up_answers():
+    made = survey()
+    channel = made.channels[0].channel()
+    blanket = made.blanket
+    for epsilon in (0.3, 0.8):
+        exact = exact_delta([[*row[:2], row[2] + row[3]] for row in channel[:2]], 30, epsilon)
+        assert (
+            exact
+            <= delta_of(blanket, 30, epsilon)
+            <= delta_of(Blanket.of_epsilon(made.guarantee.epsilon), 30, epsilon)
+        )
+
+
+@pytest.mark.slow
+def test_a_sheet_may_reveal_what_the_shuffle_allows():
+    shuffle = Shuffle(1.0, 1e-6, 5_000)
+    made = survey(shuffle, epsilon="shuffled")
+    again = Questionnaire.from_json(made.to_json())
+    assert again.digest == made.digest
+    assert made.guarantee.epsilon == 1.0
+    assert made.guarantee.alone > 3
+    assert made.promised(4_999).epsilon == made.guarantee.alone
+    assert made.promised(4_999).delta == 0
+    with pytest.raises(PrivacyError, match="not 1; let each reveal less"):
+        survey(shuffle, theta=0.99)
+    with pytest.raises(PrivacyError, match="nothing says how the sheets are shuffled"):
+        survey(epsilon="shuffled")
+    with pytest.raises(PrivacyError, match="the word shuffled"):
+        Group(("a",), epsilon="much")
+
+
+def test_sheets_without_an_epsilon_are_not_shuffled_into_one():
+    with pytest.raises(PrivacyError, match="no epsilon by themselves"):
+        survey(Shuffle(1.0, 1e-6, 1000), theta=1)
+
+
+@pytest.mark.slow
+def test_estimators_state_both_promises():
+    rows = np.random.default_rng(0).integers(0, 2, (3000, 2))
+    X, y = np.array(["x", "y"])[rows[:, :1]], np.array(["no", "yes"])[rows[:, 1]]
+    local = LocalNB(1.0, shuffled=True, delta=1e-6, schema=SCHEMA, random_state=0).fit(X, y)
+    assert local.guarantee_.epsilon == 1.0
+    assert local.guarantee_.delta == 1e-6
+    assert local.guarantee_.unshuffled == local.plan_.epsilon > 3
+    asked = SurveyNB(0.5, shuffled=True, delta=1e-6, schema=SCHEMA, random_state=0).fit(X, y)
+    assert asked.guarantee_.epsilon < asked.guarantee_.unshuffled == pytest.approx(math.log(5))
+    assert "learns which report is whose" in str(asked.guarantee_)
