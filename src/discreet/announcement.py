@@ -191,6 +191,11 @@ class Announcement(Document):
                 "the schema was read from data, so its bounds and categories give some of it away; "
                 "write down what is known without the data"
             )
+        if collection.shuffled is not None:
+            raise PrivacyError(
+                f"this {kind} rests on an anonymiser between people and the collector, and a web "
+                "collector receives what people send from themselves; make it without 'shuffled'"
+            )
         if collection.assignment == "groups":
             raise SchemaError(
                 "this plan assigns questions by group, and a link carries no group; make it with "

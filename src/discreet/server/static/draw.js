@@ -351,7 +351,7 @@ export async function collectionOf(bytes, { digest, unprotected = false } = {}) 
   return collection;
 }
 
-const VERSIONS = new Map([["discreet/plan", 3], ["discreet/questionnaire", 1]]);
+const VERSIONS = new Map([["discreet/plan", 4], ["discreet/questionnaire", 1]]);
 
 /** @type {(body: Plain, digest: string) => Collection} */
 function whole(body, digest) {
