@@ -1,0 +1,258 @@
+"""The audit itself: walk through everything where that ends, draw samples where it does not.
+
+The samples of a pair of inputs are used in three parts: a quarter fits scores, a quarter chooses
+one event, half bounds its epsilon. Only that last half decides, and only one event is tried on it,
+so the confidence is what it says; over several pairs the error probability is divided evenly.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from multiprocessing import get_context
+from typing import Any
+
+from discreet.audit.artefact import Leaves, leaves
+from discreet.audit.distinguisher import best_event, lower_bound
+from discreet.audit.enumeration import EndlessError, keeps, law, worst
+from discreet.audit.subject import Pair, Release, Subject, Walk
+from discreet.audit.verdict import Audit, Verdict
+from discreet.errors import PrivacyError, SchemaError
+from discreet.randomness import CryptoRandom
+
+__all__ = ["Effort", "audit"]
+
+FIRST = 200
+"""Draws that two processes must not share."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an audit may cost, and how sure it must be.
+
+    Parameters
+    ----------
+    samples : int
+        Outputs drawn from each input of a pair, at most.
+    seconds : float
+        For drawing samples, over all pairs.
+    confidence : float
+        1 minus the probability that a sound subject is called broken.
+    paths : int
+        Ways through a program up to which it is enumerated.
+    processes : int
+        More than one needs a subject that can be sent to another process.
+    statistical : bool
+        Draw samples even where everything was enumerated.
+    """
+
+    samples: int = 4000
+    seconds: float = 60.0
+    confidence: float = 0.99
+    paths: int = 50_000
+    processes: int = 1
+    statistical: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise PrivacyError(f"confidence is {self.confidence!r}; it must lie inside (0, 1)")
+        if self.samples < 40 or not self.seconds > 0 or self.processes < 1 or self.paths < 0:
+            raise PrivacyError(
+                f"samples={self.samples}, seconds={self.seconds}, processes={self.processes}: give "
+                "at least 40 samples, a time above 0 and one process or more"
+            )
+
+
+def audit(
+    subject: Subject, effort: Effort | None = None, progress: Progress | None = None
+) -> Audit:
+    """Try to break a promise.
+
+    Parameters
+    ----------
+    subject : Subject
+        Made by ``of_collection``, ``of_mechanism``, ``of_classifier``, ``of_manifest`` or, for a
+        foreign object, ``of_function``.
+    effort : Effort, optional
+    progress : callable, optional
+        Called as ``progress(done, total)`` with the number of outputs.
+
+    Examples
+    --------
+    >>> from discreet.audit import audit, of_mechanism
+    >>> print(audit(of_mechanism("de", epsilon=1.0, size=3)))
+    every report of every value: promised 1.00; exactly 1
+    """
+    effort = effort or Effort()
+    verdicts = [_exact(walk, effort.paths) for walk in subject.walks]
+    finished = verdicts and all(one.way == "exact" and not one.note for one in verdicts)
+    if subject.pairs and (effort.statistical or not finished):
+        verdicts += _statistical(subject, effort, progress or (lambda done, total: None))
+    return Audit(subject.name, tuple(verdicts))
+
+
+def _exact(walk: Walk, most: int) -> Verdict:
+    verdict = Verdict(walk.check, "exact", walk.epsilon, note=walk.note)
+    try:
+        laws, walked = _walked(walk, most)
+    except EndlessError as error:
+        try:
+            rows = walk.stated() if walk.stated is not None else []
+        except (PrivacyError, SchemaError):  # too large to write out
+            rows = []
+        if not rows:
+            return replace(verdict, way="not done", note=str(error))
+        # inputs that cannot be told from their names are numbered
+        laws, walked = {str(k): dict(enumerate(row)) for k, row in enumerate(rows)}, 0
+        verdict = replace(verdict, note="of the channel that the mechanism states, not of its code")
+    found = worst(laws)
+    return replace(
+        verdict,
+        found=found.epsilon,
+        broken=not keeps(walk.epsilon, found.ratio),
+        event=walk.show(found.output),
+        pair=(str(found.likelier), str(found.rarer)),
+        samples=walked,
+    )
+
+
+def _walked(walk: Walk, most: int) -> tuple[dict[str, Any], int]:
+    """The law of every input, and how many paths that took."""
+    laws: dict[str, Any] = {}
+    walked = 0
+    for name, given in walk.inputs:
+
+        def run(random: Any, given: Any = given) -> Any:
+            nonlocal walked
+            walked += 1
+            return walk.draw(given, random)
+
+        laws[name] = law(run, most=most - walked)
+    return laws, walked
+
+
+def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[Verdict]:
+    found, total = [], 2 * effort.samples * len(subject.pairs)
+    alpha = (1 - effort.confidence) / len(subject.pairs)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(_worker()) for _ in range(effort.processes)]
+        if effort.processes == 1:
+            workers = []
+        elif repeated := _repeated(subject, workers):
+            return [replace(repeated, confidence=effort.confidence)]
+        begun = time.monotonic()
+        for number, pair in enumerate(subject.pairs):
+            done = 2 * effort.samples * number
+            until = begun + effort.seconds * (number + 1) / len(subject.pairs)
+            told = partial(_told, progress, done, total)
+            drawn = _samples(subject.release, pair, effort, workers, until, told)
+            verdict = _compared(subject, pair, drawn, alpha)
+            found.append(replace(verdict, confidence=effort.confidence))
+    return found
+
+
+def _told(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _compared(
+    subject: Subject, pair: Pair, drawn: tuple[list[Leaves], list[Leaves]], alpha: float
+) -> Verdict:
+    """Fit, choose and confirm."""
+    verdict = Verdict(pair.check, "statistical", subject.epsilon, subject.delta)
+    quarter = len(drawn[0]) // 4
+    fit, choose, confirm = (
+        (drawn[0][part], drawn[1][part])
+        for part in (slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None))
+    )
+    verdict = replace(verdict, samples=2 * len(drawn[0]))
+    event = best_event(fit, choose, alpha, subject.delta)
+    if event is None:
+        return replace(verdict, event="all outputs are the same")
+    seen, other = event.count(confirm[0]), event.count(confirm[1])
+    names = (pair.one, pair.other)
+    if event.swapped:
+        seen, other, names = other, seen, names[::-1]
+    least = float(lower_bound(seen, other, len(confirm[0]), alpha, subject.delta))
+    words = f"{event.words} ({seen} against {other} times of {len(confirm[0])})"
+    return replace(verdict, found=least, broken=least > subject.epsilon, event=words, pair=names)
+
+
+def _samples(
+    release: Release,
+    pair: Pair,
+    effort: Effort,
+    workers: Sequence[Executor],
+    until: float,
+    progress: Callable[[int], None],
+) -> tuple[list[Leaves], list[Leaves]]:
+    """As many outputs of both inputs as samples and time allow, at least 40."""
+    drawn: tuple[list[Leaves], list[Leaves]] = ([], [])
+    step = 20
+    while len(drawn[0]) < effort.samples and (len(drawn[0]) < 40 or time.monotonic() < until):
+        begun = time.monotonic()
+        step = min(step, effort.samples - len(drawn[0]))
+        jobs = [
+            (side, given, part)
+            for side, given in enumerate((pair.first, pair.second))
+            for part in _parts(step, max(1, len(workers) // 2))
+        ]
+        if workers:
+            waiting = [
+                (side, workers[k % len(workers)].submit(draw, release, given, part))
+                for k, (side, given, part) in enumerate(jobs)
+            ]
+            for side, result in waiting:
+                drawn[side].extend(result.result())
+        else:
+            for side, given, part in jobs:
+                drawn[side].extend(draw(release, given, part))
+        if time.monotonic() - begun < 0.25:
+            step *= 2
+        progress(len(drawn[0]) + len(drawn[1]))
+    return drawn
+
+
+def _parts(count: int, among: int) -> list[int]:
+    return [count // among + (k < count % among) for k in range(among)]
+
+
+def draw(release: Release, given: Any, count: int) -> list[Leaves]:
+    """Outputs of one input, taken apart; what a worker does."""
+    random = CryptoRandom()
+    return [leaves(release(given, random)) for _ in range(count)]
+
+
+def _worker() -> Executor:
+    # started anew, not forked: a generator that begins the same way everywhere is found by it
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def _repeated(subject: Subject, workers: Sequence[Executor]) -> Verdict | None:
+    """Whether processes draw the same outputs one after the other: a seeded source."""
+    pair = subject.pairs[0]
+    begun = [worker.submit(draw, subject.release, pair.first, FIRST) for worker in workers[:2]]
+    mine, theirs = ([one["whole"] for one in result.result()] for result in begun)
+    same = [a == b for a, b in combinations(mine, 2)]
+    # if draws were independent, all would agree with probability rate^FIRST
+    rate = sum(same) / len(same) + 0.15
+    if mine != theirs or rate >= 1 or FIRST * math.log(rate) > math.log(1e-6):
+        return None
+    return Verdict(
+        "the same input in two processes",
+        "statistical",
+        subject.epsilon,
+        subject.delta,
+        found=math.inf,
+        broken=True,
+        event=f"the first {FIRST} outputs of both are the same: the random source is seeded",
+        samples=2 * FIRST,
+    )

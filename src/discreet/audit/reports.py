@@ -1,0 +1,250 @@
+"""Subjects that send reports: plans, questionnaires and the mechanisms in them.
+
+Everything that runs is a small frozen value, so that it can be sent to another process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.neighbours import Record, corner, records
+from discreet.audit.subject import Pair, Subject, Walk
+from discreet.collection.protocol import Collection
+from discreet.collection.respondent import MemoryStore, Respondent
+from discreet.errors import PrivacyError, SchemaError
+from discreet.mechanisms.frequency import ORACLES, FrequencyOracle
+from discreet.mechanisms.mean import MEAN_ORACLES
+from discreet.mechanisms.response import MODELS, Response
+from discreet.randomness import Random
+
+__all__ = ["of_collection", "of_mechanism", "of_noise", "of_oracle"]
+
+FEW = 400
+"""Records, values or cells that are all tried; of more, the first ones are."""
+SHORT = 1 << 14
+"""Device paths that are walked through; beyond, its questions are, one by one."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One person's device: a record to the text that leaves it.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    group : int, optional
+        The question, where the collector assigns it.
+    """
+
+    collection: Any
+    group: int | None = None
+
+    def __call__(self, record: Record, random: Random) -> Any:
+        """All reports of this person; the ids, which are drawn last, stand apart."""
+        store = MemoryStore()
+        person = Respondent(self.collection, store, self.group, random_state=random)
+        sent = [person.report(record)]
+        sent += [person.report(record, again=True) for _ in range(self.collection.reports - 1)]
+        return "".join(replace(one, id="0" * 32).to_json() for one in sent)
+
+
+def shown(text: str) -> str:
+    """What a device sent, without what is always the same."""
+    sent = re.findall(r'"question": (\d+), "value": (\[[^]]*\])', text)
+    return " and ".join(f"question {question}: {value}" for question, value in sent) or text[:80]
+
+
+def of_collection(collection: Collection) -> Subject:
+    """A plan or a questionnaire: what one device sends, whoever holds it.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    """
+    promise = collection.guarantee
+    if math.isinf(promise.epsilon):
+        raise PrivacyError(
+            f"this {collection.kind} promises no epsilon, so there is nothing to audit: "
+            f"{'; '.join(promise.broken)}"
+        )
+    groups: list[int | None] = [None]
+    if collection.assignment == "groups":
+        groups = list(range(len(collection.questions)))
+    walks = _whole_device(collection, groups) or _parts(collection)
+    schema = getattr(collection, "original", collection.schema)
+    low, high = corner(schema, False), corner(schema, True)
+    pair = Pair("the first value of everything", "the last", low, high)
+    return Subject(
+        f"{collection.kind} {collection.digest[7:19]}",
+        promise.epsilon,
+        promise.delta,
+        Device(collection, groups[0]),
+        [pair],
+        walks,
+    )
+
+
+def _edges(collection: Any) -> dict[str, Any]:
+    if collection.kind == "plan":
+        return dict(collection.edges)
+    return {name: cells.edges for name, cells in collection.cells.items() if cells.edges}
+
+
+def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
+    """Every record and every path through the device, where these are few."""
+    schema, edges = getattr(collection, "original", collection.schema), _edges(collection)
+    answers = [question.outputs for question in collection.questions]
+    people = list(islice(records(schema, schema.names, edges), FEW + 1))
+    weights = int(collection.bounds[-1]) if collection.kind == "plan" else 1
+    ways = weights * max((one or math.inf) for one in answers) ** collection.reports
+    if len(people) > FEW or len(people) * ways > SHORT:
+        return []
+    inputs = [(_words(one), one) for one in people]
+    return [
+        Walk(
+            "every text that leaves the device of every person" + f" of group {group}" * (k > 0),
+            inputs,
+            Device(collection, group),
+            collection.guarantee.epsilon,
+            shown,
+        )
+        for k, group in enumerate(groups)
+    ]
+
+
+def _parts(collection: Any) -> list[Walk]:
+    """Every answer to every question, of the mechanisms alone."""
+    note = "of the mechanisms alone; the device around them is compared by samples"
+    if collection.kind == "plan":
+        return [
+            replace(walk, check=f"question {number}, {question.name}: {walk.check}", note=note)
+            for number, question in enumerate(collection.questions)
+            for walk in of_oracle(question.mechanism).walks
+        ]
+    return [
+        replace(walk, check=f"{group.name}: {walk.check}", note=note)
+        for group, channel in zip(collection.groups, collection.channels, strict=True)
+        for walk in of_oracle(channel).walks
+    ]
+
+
+def _words(record: Record) -> str:
+    return ", ".join(f"{name} {value}" for name, value in record.items())
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A mechanism alone: one value to its serialised report."""
+
+    mechanism: Any
+
+    def __call__(self, value: Any, random: Random) -> tuple[int, ...]:
+        """The report's integers."""
+        sent = self.mechanism.perturb([value], random)
+        if isinstance(self.mechanism, FrequencyOracle):
+            sent = self.mechanism.encode(sent)
+        return tuple(int(one) for one in sent[0])
+
+
+def of_mechanism(name: str, epsilon: float, size: int = 2, **more: Any) -> Subject:
+    """A mechanism by name.
+
+    Parameters
+    ----------
+    name : str
+        A frequency oracle, a mean oracle, a survey model, ``"discrete-laplace"`` or
+        ``"discrete-gaussian"``.
+    epsilon : float
+    size : int
+        Values, numbers or answers; those that know only one number ignore it.
+    **more
+        Further parameters of the mechanism.
+    """
+    if name in NOISES:
+        return of_noise(name, epsilon, **more)
+    if name in MODELS:
+        model: Any = MODELS[name]
+        return of_oracle(model.of_epsilon(epsilon, (2,) * size, **more))
+    kind: Any = {**ORACLES, **MEAN_ORACLES}.get(name)
+    if kind is None:
+        known = ", ".join([*ORACLES, *MEAN_ORACLES, *MODELS, *NOISES])
+        raise SchemaError(f"there is no mechanism {name!r}; the known ones are {known}")
+    if "size" in inspect.signature(kind).parameters:
+        more = {"size": size, **more}
+    return of_oracle(kind(epsilon, **more))
+
+
+def of_oracle(mechanism: Any) -> Subject:
+    """A frequency oracle, a mean oracle or a survey model, as a value.
+
+    Parameters
+    ----------
+    mechanism : FrequencyOracle, MeanOracle or Response
+    """
+    if isinstance(mechanism, FrequencyOracle):
+        values: list[Any] = list(range(min(mechanism.size, FEW)))
+        rows: Callable[[], Any] = mechanism.channel
+    elif isinstance(mechanism, Response):
+        values, rows = list(islice(mechanism.outputs(), FEW)), mechanism.channel
+    else:
+        ends = [-1, 1] if mechanism.size > 1 else [-1, 0, 1]
+        levels = [mechanism.resolution * one for one in ends]
+        few = mechanism.size <= 8
+        points = mechanism.inputs(levels) if few else [[one] * mechanism.size for one in levels]
+        active = getattr(mechanism, "active", mechanism.size)
+        points = [p for p in points if np.count_nonzero(p) <= active] or [
+            [one, *[0] * (mechanism.size - 1)] for one in levels
+        ]
+        values = [tuple(one / mechanism.resolution for one in point) for point in points]
+        rows = lambda: mechanism.channel(levels)  # noqa: E731
+    epsilon = float(getattr(mechanism, "epsilon", None) or mechanism.epsilon_exact())
+    if math.isinf(epsilon):
+        raise PrivacyError(f"{mechanism.name} promises no epsilon, so there is nothing to audit")
+    if isinstance(mechanism, Response):
+        epsilon *= 1 + 1e-12  # stated as the float nearest to what it is
+    sampler = Sampler(mechanism)
+    walk = Walk(
+        "every report of every value", [(str(v), v) for v in values], sampler, epsilon, stated=rows
+    )
+    pair = Pair(str(values[0]), str(values[-1]), values[0], values[-1])
+    return Subject(f"{mechanism.name}, epsilon {epsilon:g}", epsilon, 0.0, sampler, [pair], [walk])
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A count with the noise that one step of a central budget gives."""
+
+    noise: Any
+
+    def __call__(self, count: int, random: Random) -> int:
+        """The released number."""
+        return int(self.noise.add(np.array([count]), random)[0])
+
+
+NOISES = ("discrete-laplace", "discrete-gaussian")
+
+
+def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
+    """A count that one person changes by one, with the noise of :mod:`discreet.central`.
+
+    Parameters
+    ----------
+    name : {"discrete-laplace", "discrete-gaussian"}
+    epsilon : float
+    delta : float
+        For the Gaussian.
+    """
+    from discreet.central.budget import Budget
+
+    budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
+    noise = budget.noise("count", budget.whole)
+    pair = Pair("101 people", "100 people", 101, 100)
+    return Subject(f"{name}, epsilon {epsilon:g}", epsilon, budget.delta, NoisyCount(noise), [pair])

@@ -1,0 +1,94 @@
+"""What is audited: a program, what it promises, and the inputs between which it must not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.randomness import Random
+
+__all__ = ["Pair", "Release", "Subject", "Walk"]
+
+Release = Callable[[Any, Random], Any]
+"""An input and a random source to everything that is released."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two inputs that the promise is about.
+
+    Parameters
+    ----------
+    one, other : str
+        What they are, in words.
+    first, second : object
+        The inputs themselves.
+    """
+
+    one: str
+    other: str
+    first: Any
+    second: Any
+
+    @property
+    def check(self) -> str:
+        """The pair in words."""
+        return f"{self.one} against {self.other}"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A program with finitely many outputs, and all inputs between which it must not tell.
+
+    Parameters
+    ----------
+    check : str
+        What is enumerated, in words.
+    inputs : sequence of (str, object)
+    draw : callable
+        An input and a random source to the output, as it is serialised.
+    epsilon : float
+        What this part promises.
+    show : callable
+        An output in words.
+    note : str
+        What is not covered; if anything, samples of the whole are compared as well.
+    stated : callable, optional
+        The channel as the mechanism states it, one row per input: where its draws cannot be walked
+        through.
+    """
+
+    check: str
+    inputs: Sequence[tuple[str, Any]]
+    draw: Release
+    epsilon: float
+    show: Callable[[Any], str] = str
+    note: str = ""
+    stated: Callable[[], Sequence[Sequence[Fraction]]] | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A promise that can be put to the test.
+
+    Parameters
+    ----------
+    name : str
+    epsilon, delta : float
+        What is promised between the inputs of every pair.
+    release : callable
+        An input and a random source to everything that is released. Foreign programs ignore the
+        source and draw from their own.
+    pairs : sequence of Pair
+    walks : sequence of Walk
+        Parts with finitely many outputs.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    release: Release
+    pairs: Sequence[Pair] = ()
+    walks: Sequence[Walk] = ()

@@ -1,0 +1,206 @@
+"""Subjects that release something about a table: estimators, federated rounds, foreign objects.
+
+Everything that runs is a small frozen value, so that it can be sent to another process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.audit.artefact import released
+from discreet.audit.neighbours import added, columns_of, corner, replaced
+from discreet.audit.subject import Pair, Subject
+from discreet.errors import PrivacyError, SchemaError
+from discreet.randomness import Random
+from discreet.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.federated.agreement.manifest import Manifest
+
+__all__ = ["of_classifier", "of_function", "of_manifest"]
+
+ROWS = 24
+"""Records in the tables that are compared."""
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Any callable of one input; what it raises and warns is released, too."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, given: Any, random: Random) -> Any:
+        """Everything it lets out."""
+        return released(lambda: self.function(given))
+
+
+def of_function(
+    function: Callable[[Any], Any],
+    pairs: Iterable[Pair | tuple[Any, Any]],
+    epsilon: float,
+    delta: float = 0.0,
+) -> Subject:
+    """Any callable that claims a promise.
+
+    Parameters
+    ----------
+    function : callable
+        One input to what is released; it draws from a source of its own. Several processes need
+        one that is defined at the top of a module.
+    pairs : iterable of Pair or of two inputs
+        Neighbours.
+    epsilon, delta : float
+        What is claimed.
+
+    Examples
+    --------
+    >>> from discreet.audit import audit, of_function
+    >>> audit(of_function(lambda count: count, [(100, 101)], epsilon=1.0)).broken
+    True
+    """
+    return Subject(
+        getattr(function, "__name__", type(function).__name__),
+        epsilon,
+        delta,
+        Foreign(function),
+        [_pair(one) for one in pairs],
+    )
+
+
+def _pair(given: Any) -> Pair:
+    return given if isinstance(given, Pair) else Pair("the first input", "the second", *given)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A classifier that is fitted anew each time: all that it has learnt, and what it predicts."""
+
+    classifier: Any
+    probe: Any
+
+    def __call__(self, given: Any) -> Any:
+        """Attributes that end in ``_``, and probabilities of the probe."""
+        from sklearn.base import clone
+
+        X, y = given
+        fitted = clone(self.classifier).fit(X, y)
+        learnt = {name: one for name, one in vars(fitted).items() if name.endswith("_")}
+        if self.probe is not None and hasattr(fitted, "predict_proba"):
+            learnt["probabilities"] = fitted.predict_proba(self.probe)
+        return learnt
+
+
+def of_classifier(
+    classifier: Any,
+    pairs: Iterable[Pair | tuple[Any, Any]] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    probe: Any = None,
+) -> Subject:
+    """Any scikit-learn-like classifier, ours among them: fitted attributes, errors, warnings.
+
+    Parameters
+    ----------
+    classifier : object
+        With ``get_params``, ``set_params`` and ``fit``.
+    pairs : iterable of Pair, optional
+        Of inputs ``(X, y)``. Left out, they are made from the classifier's ``schema``.
+    epsilon, delta : float, optional
+        What is claimed; its parameters of these names if not given.
+    probe : array, optional
+        Rows whose predicted probabilities are released, too.
+    """
+    params = classifier.get_params(deep=False)
+    claimed = params.get("epsilon") if epsilon is None else epsilon
+    if claimed is None or not 0 < claimed < math.inf:
+        raise PrivacyError(f"epsilon is {claimed!r}; state what is claimed with epsilon=")
+    schema = params.get("schema")
+    if pairs is None and schema is None:
+        raise SchemaError("give pairs of neighbouring tables (X, y), or a classifier with a schema")
+    if pairs is None:
+        pairs, probe = _table_pairs(schema, added(schema, ROWS))
+    spent = float(params.get("delta") or 0.0) if delta is None else delta
+    made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
+    return replace(made, name=f"{type(classifier).__name__}, epsilon {claimed:g}")
+
+
+def _table_pairs(schema: Schema, pairs: Iterable[Pair]) -> tuple[list[Pair], Any]:
+    def table(rows: Any) -> tuple[Any, Any]:
+        columns, classes = columns_of(schema, rows)
+        whole = np.empty((len(classes), len(columns)), dtype=object)
+        for place, column in enumerate(columns.values()):
+            whole[:, place] = column
+        return whole, classes
+
+    found = [replace(one, first=table(one.first), second=table(one.second)) for one in pairs]
+    return found, table([corner(schema, False), corner(schema, True)])[0]
+
+
+@dataclass(frozen=True)
+class Round:
+    """A federated round in one process; the first provider's table is the input."""
+
+    manifest: Any
+
+    def __call__(self, given: tuple[str, Any], random: Random) -> Any:
+        """What is published, or what t colluding parties are left with."""
+        from discreet.federated.simulation import simulate_horizontal, simulate_vertical
+
+        manifest, (view, rows) = self.manifest, given
+        table = _codes(manifest.schema, rows)
+        if view == "left":
+            shares = [
+                manifest.share(manifest.layout, random)
+                for _ in range(manifest.sharers - manifest.tolerated)
+            ]
+            return [int(one) for one in manifest.layout.vector(*table) + sum(shares)]
+        agreed = {"mode": manifest.mode, "tolerated": manifest.tolerated}
+        if manifest.partition == "horizontal":
+            other = _codes(manifest.schema, [corner(manifest.schema, False)] * 3)
+            parts = [table, *[other] * (len(manifest.providers) - 1)]
+            published, _ = simulate_horizontal(
+                manifest.schema, manifest.wanted, parts, manifest.epsilon, random, **agreed
+            )
+        else:
+            published, _ = simulate_vertical(
+                manifest.schema, manifest.wanted, *table, manifest.epsilon, random,
+                providers=len(manifest.providers), **agreed,
+            )  # fmt: skip
+        return published
+
+
+def _codes(schema: Schema, rows: Any) -> tuple[dict[str, Any], Any]:
+    from discreet.encoding import class_codes
+
+    columns, classes = columns_of(schema, rows)
+    return columns, class_codes(schema, classes)
+
+
+def of_manifest(manifest: Manifest) -> Subject:
+    """A federated round: what is published, and what is left of the noise after t shares.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Signed or not. The round is played by new parties in one process, with masks.
+    """
+    promise = manifest.guarantee
+    if math.isinf(promise.epsilon):
+        raise PrivacyError("this manifest promises no epsilon, so there is nothing to audit")
+    make = added if promise.neighbours == "add-remove" else replaced
+    pairs = [
+        Pair(f"{words}: {one.one}", one.other, (view, one.first), (view, one.second))
+        for view, words in (
+            ("left", f"totals with {manifest.tolerated} shares of noise known"),
+            ("published", "what is published"),
+        )
+        for one in make(manifest.schema, ROWS)
+    ]
+    name = f"{manifest.partition} round {manifest.hash.hex()[:12]}"
+    return Subject(name, promise.epsilon, promise.delta, Round(manifest), pairs)

@@ -1,0 +1,406 @@
+"""Planted defects, each a mistake that somebody made, and their sound counterparts.
+
+``make audit`` runs all of it and prints a table; tests run it with fewer samples. Everything is
+defined at the top of the module, so that a second process can run it, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from discreet import Categorical, CentralNB, Numeric, Schema
+from discreet.audit import (
+    Audit,
+    Effort,
+    Pair,
+    Subject,
+    audit,
+    of_classifier,
+    of_collection,
+    of_function,
+    of_manifest,
+    of_mechanism,
+)
+from discreet.audit.neighbours import added, columns_of
+from discreet.audit.reports import Device, of_oracle, shown
+from discreet.audit.subject import Walk
+from discreet.central import budget as budget_module
+from discreet.central import histogram as histogram_module
+from discreet.central import moments as moments_module
+from discreet.central.budget import Noise, Settings
+from discreet.central.source import Columns
+from discreet.central.training import train
+from discreet.collection.respondent import MemoryStore, Respondent
+from discreet.encoding import class_codes
+from discreet.estimation import estimate
+from discreet.local.plan import Plan, Question
+from discreet.mechanisms.frequency import DE, SS
+from discreet.mechanisms.mean import Piecewise
+from discreet.randomness import CryptoRandom, Random
+from discreet.survey.questionnaire import Group, Questionnaire
+
+EPSILON = 1.0
+SCHEMA = Schema(
+    [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"
+)
+MANY = Schema(
+    [Categorical(f"f{i}", ["x", "y"], optional=False) for i in range(8)],
+    "class",
+    ["n", "y"],
+)
+NUMBERS = Schema([Numeric(f"n{i}", 0, 1, optional=False) for i in range(6)], "class", ["n", "y"])
+PLAN = Plan(
+    SCHEMA,
+    EPSILON,
+    [Question((), DE(EPSILON, 2), 1), Question(("b",), DE(EPSILON, 6), 2)],
+)
+SURVEY = Questionnaire(
+    Schema([Categorical("a", ["n", "y"], optional=False)], "c", ["n", "y"]),
+    [Group(("a", "c"), epsilon=EPSILON)],
+)
+
+
+# ------------------------------------------------------------------------ central, by samples
+
+
+def trained(
+    rows: Any,
+    random: Random,
+    *,
+    schema: Schema = SCHEMA,
+    method: Any = "histogram",
+    **settings: Any,
+) -> str:
+    """What one training releases: the sealed statistics and the model."""
+    columns, classes = columns_of(schema, rows)
+    source = Columns(schema, columns, class_codes(schema, classes), None, None)
+    released = train(
+        source,
+        epsilon=EPSILON,
+        delta=settings.pop("delta", 0.0),
+        method=method,
+        settings=Settings(**settings),
+        random=random,
+    )
+    return f"[{released.to_json()}, {estimate(released).to_json()}]"
+
+
+def central(
+    release: Any, schema: Schema = SCHEMA, pairs: Any = None, delta: float = 0.0
+) -> Subject:
+    return Subject("central", EPSILON, delta, release, pairs or added(schema, 24)[:2])
+
+
+def with_exact_n(rows: Any, random: Random) -> str:
+    """Noisy class counts are scaled so that they add up to the exact n (diffprivlib)."""
+    true = histogram_module.precision_weighted
+
+    def exact(estimates: Any, variances: Any) -> Any:
+        totals, spread = true(estimates, variances)
+        return totals * (len(rows) / totals.sum()), spread
+
+    with patch.object(histogram_module, "precision_weighted", exact):
+        return trained(rows, random)
+
+
+def with_far_sums(rows: Any, random: Random) -> str:
+    """Noise for U - L = 1 on a sum of values near 100 (diffprivlib)."""
+    true = moments_module.centred_sums
+
+    def uncentred(one: Any, levels: Any) -> Any:
+        _, second = true(one, levels)
+        return one.counts * round(one.feature.lower / one.step) + one.totals, second
+
+    with patch.object(moments_module, "centred_sums", uncentred):
+        return trained(rows, random, method="moments")
+
+
+def with_classes_of_the_data(given: Any) -> Any:
+    """No schema: whoever has the rare class is in the table if it is there."""
+    rows = given
+    X = np.array([[row["a"]] for row in rows])
+    fitted = CentralNB(EPSILON).fit(X, [row["class"] for row in rows])
+    return {"classes": fitted.classes_, "model": fitted.model_}
+
+
+def with_a_method_by_rows(rows: Any, random: Random) -> str:
+    """More bins for more rows, counted exactly."""
+    return trained(rows, random, bins=4 if len(rows) > 24 else 2)
+
+
+def with_the_whole_budget_each(rows: Any, random: Random) -> str:
+    """Every feature is released with all of epsilon."""
+    real = budget_module.Budget.noise
+
+    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+        real(budget, name, cost, sensitivity)
+        return Noise(sensitivity / budget.whole)
+
+    with patch.object(budget_module.Budget, "noise", noise):
+        return trained(rows, random, schema=MANY, selection=False)
+
+
+def with_a_private_scale(rows: Any, random: Random) -> Any:
+    """Vaidya et al. 2013: means and variances with noise of scale R / (n + 1), n exact."""
+    found = json.loads(trained(rows, random, schema=NUMBERS, method="global-published"))[0]
+    moments = list(found["moments"].values())
+    counts, sums, squares = (
+        np.array([one[key] for one in moments]) for key in ("counts", "totals", "squares")
+    )
+    return {"means": sums / counts, "variances": squares / counts - (sums / counts) ** 2}
+
+
+def float_laplace(count: int) -> float:
+    """A textbook Laplace draw in floating point."""
+    uniform = int.from_bytes(CryptoRandom().raw(8).tobytes(), "little") / 2.0**64 - 0.5
+    return count - math.copysign(1 / EPSILON, uniform) * math.log1p(-2 * abs(uniform))
+
+
+STREAM = np.random.default_rng(7)
+"""The seeded generator of a careless module."""
+
+
+def seeded_once(count: int) -> float:
+    """Draws go on from call to call, and begin the same way in every process."""
+    return round(count + STREAM.laplace(0, 1 / EPSILON))
+
+
+def seeded_each_time(count: int) -> float:
+    return round(count + np.random.default_rng(7).laplace(0, 1 / EPSILON))
+
+
+COUNTS = [Pair("one person", "nobody", 1, 0)]
+
+
+# ------------------------------------------------------------------------- reports, exactly
+
+
+class TruthFirst(SS):
+    """multi-freq-ldpy: the true value stays at the front of the subset."""
+
+    def _few(self, true: Any, member: Any, random: Random) -> Any:
+        sets = random.subsets(self.size - 1, self.subset, true.size)
+        sets += sets >= true[:, None]
+        sets[:, 0] = np.where(member, true, sets[:, 0])
+        return sets
+
+    def encode(self, reports: Any) -> Any:
+        return reports.astype(np.int64)
+
+
+def duchi_with_ties(corner: tuple[int, ...], random: Random) -> tuple[int, ...]:
+    """Listing 5.3: in even dimensions ties are put on one side."""
+    truth = int(2**64 * math.e / (math.e + 1))
+    agree = bool(random.bernoulli_words(truth, 1)[0])
+    corners = list(itertools.product((-1, 1), repeat=len(corner)))
+    inner = [sum(a * b for a, b in zip(corner, u, strict=True)) for u in corners]
+    allowed = [u for u, product in zip(corners, inner, strict=True) if (product > 0) == agree]
+    return allowed[int(random.integers(len(allowed), 1)[0])]
+
+
+def equal_tails(level: int, random: Random) -> int:
+    """Listing 5.4: the left or the right tail by a fair coin, however long each is."""
+    oracle = Piecewise(EPSILON, "published", resolution=16)
+    largest, half = oracle.largest, oracle.half
+    if random.bernoulli_words(oracle.inside, 1)[0]:
+        return level - half + int(random.integers(2 * half + 1, 1)[0])
+    if random.integers(2, 1)[0]:
+        return -largest + int(random.integers(max(1, level - half + largest), 1)[0])
+    return largest - int(random.integers(max(1, largest - level - half), 1)[0])
+
+
+def drawn_again(record: Any, random: Random) -> str:
+    """Nothing is kept, so a retry is a second report."""
+    return Device(PLAN)(record, random) + Device(PLAN)(record, random)
+
+
+def withdrawn(record: Any, random: Random) -> str:
+    """Whoever sees their own truth in the report takes it back."""
+    sent = Respondent(PLAN, MemoryStore(), random_state=random).report(record)
+    mine = int(record["class"] == "yes")
+    return "withdrawn" if sent.question == 0 and sent.value == (mine,) else str(sent.value)
+
+
+def question_by_record(record: Any, random: Random) -> str:
+    """People with an x answer about it, others do not."""
+    device = Device(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
+    return Device(device.collection, 1 if record["b"] == "x" else 0)(record, random)
+
+
+def walked(release: Any, inputs: Any = None) -> Subject:
+    inputs = inputs or of_collection(PLAN).walks[0].inputs[:6]
+    walk = Walk("every output", inputs, release, EPSILON, lambda sent: shown(str(sent)))
+    first, last = inputs[0], inputs[-1]
+    pairs = [Pair(first[0], last[0], first[1], last[1])]
+    return Subject("reports", EPSILON, 0.0, release, pairs, [walk])
+
+
+def corners(*levels: Any) -> list[tuple[str, Any]]:
+    return [(str(one), one) for one in levels]
+
+
+# --------------------------------------------------------------------------------- catalogue
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One subject of the catalogue.
+
+    ``samples`` of each input are enough to find a planted defect at a confidence of 99 %.
+    """
+
+    name: str
+    subject: Callable[[], Subject]
+    samples: int = 400
+    processes: int = 1
+
+
+def manifest(partition: str) -> Any:
+    from discreet.federated.agreement.identity import Identity
+    from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.counters import wanted_of
+
+    who = {n: Identity.generate(n) for n in ("one", "two", "three", "collector", "receiver")}
+    wanted = wanted_of(SCHEMA, 2, [])
+    cards = {name: one.card for name, one in who.items()}
+    if partition == "horizontal":
+        given: dict[str, Any] = {"providers": (cards["one"], cards["two"], cards["three"])}
+    else:
+        given = {
+            "providers": (cards["one"], cards["two"]),
+            "label": cards["three"],
+            "columns": {"one": ("a",), "two": ("b",)},
+            "rows": 24,
+        }
+    return Manifest(
+        SCHEMA, wanted, EPSILON, collector=cards["collector"], receiver=cards["receiver"],
+        partition=partition, aggregation="masks", **given,
+    )  # fmt: skip
+
+
+DEFECTS = [
+    Entry("textbook, listing 5.3: Duchi with ties", lambda: walked(
+        duchi_with_ties, corners(*itertools.product((-1, 1), repeat=2)))),
+    Entry("textbook, listing 5.4: Piecewise with equal tails", lambda: walked(
+        equal_tails, corners(-16, -15, 0, 16))),
+    Entry("subset with the truth in front", lambda: of_oracle(TruthFirst(0.1, 5))),
+    Entry("report drawn again", lambda: walked(drawn_again)),
+    Entry("withdrawal after looking", lambda: walked(withdrawn)),
+    Entry("question chosen by the record", lambda: walked(question_by_record)),
+    Entry("float Laplace", lambda: of_function(float_laplace, COUNTS, EPSILON), 1000),
+    Entry("n through consistent counts", lambda: central(
+        with_exact_n, pairs=added(SCHEMA, 24)[:1]), 200),
+    Entry("sum far from zero", lambda: central(
+        with_far_sums, pairs=added(SCHEMA, 24)[:1])),
+    Entry("class taken from the data", lambda: of_function(
+        with_classes_of_the_data, added(SCHEMA, 24)[:1], EPSILON), 200),
+    Entry("noise scaled by a private count", lambda: central(
+        with_a_private_scale, pairs=added(NUMBERS, 24)[:1]), 1000),
+    Entry("method chosen by the number of rows", lambda: central(
+        with_a_method_by_rows, pairs=added(SCHEMA, 24)[:1])),
+    Entry("every feature with the whole budget", lambda: central(
+        with_the_whole_budget_each, MANY, added(MANY, 24)[:1])),
+    Entry("seeded at every call", lambda: of_function(seeded_each_time, COUNTS, EPSILON), 200),
+    Entry("seeded once", lambda: of_function(seeded_once, COUNTS, EPSILON), 200, processes=2),
+]  # fmt: skip
+
+SOUND = [
+    *(Entry(f"{name}, every report", partial(of_mechanism, name, EPSILON, size=4))
+      for name in ("de", "sue", "oue", "the", "ss", "hr")),
+    *(Entry(f"{name}, by samples", partial(of_mechanism, name, EPSILON, size=3))
+      for name in ("she", "olh")),
+    Entry("discrete Laplace", partial(of_mechanism, "discrete-laplace", EPSILON), 2000),
+    Entry("discrete Gaussian", partial(of_mechanism, "discrete-gaussian", EPSILON), 2000),
+    Entry("plan", lambda: of_collection(PLAN)),
+    Entry("questionnaire", lambda: of_collection(SURVEY)),
+    *(Entry(f"CentralNB, {method}", partial(
+        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 200)
+      for method in ("histogram", "moments", "global", "smooth", "trimmed")),
+    Entry("CentralNB with a delta", lambda: of_classifier(
+        CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 200),
+    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 150),
+    Entry("vertical round", lambda: of_manifest(manifest("vertical")), 150),
+]  # fmt: skip
+
+
+SURE = 1 - 1e-6
+"""Confidence at which sound entries are judged, so that no run of the tests fails by chance."""
+
+
+def judged(entry: Entry, confidence: float, more: int = 1, processes: int = 1) -> Audit:
+    """Audit one entry with ``more`` times its samples."""
+    effort = Effort(
+        samples=entry.samples * more,
+        seconds=600.0,
+        confidence=confidence,
+        processes=max(processes, entry.processes),
+    )
+    return audit(entry.subject(), effort)
+
+
+def false_alarms(runs: int, confidence: float, real: float = EPSILON) -> int:
+    """How many audits call direct encoding broken at a promise of epsilon.
+
+    It spends exactly ``real``; with the promised epsilon, that is the hardest sound subject.
+    """
+    oracle = DE(real, 2)
+    subject = Subject(
+        "one bit", EPSILON, 0.0, lambda bit, random: int(oracle.perturb([bit], random)[0]),
+        [Pair("0", "1", 0, 1)],
+    )  # fmt: skip
+    effort = Effort(samples=400, confidence=confidence)
+    return sum(audit(subject, effort).broken for _ in range(runs))
+
+
+def main() -> int:
+    """Run the catalogue and print what was found; 1 if anything is not as it must be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--more", type=int, default=4, help="Times the samples of the tests.")
+    parser.add_argument("--alarms", type=int, default=0, help="Count false alarms in N audits.")
+    given, wrong = parser.parse_args(), 0
+    if given.alarms:
+        for confidence in (0.9, 0.99):
+            found = false_alarms(given.alarms, confidence)
+            print(f"{found} false alarms in {given.alarms} audits at {100 * confidence:g} %")
+        return 0
+    jobs = [(entry, True) for entry in DEFECTS] + [(entry, False) for entry in SOUND]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(_timed, k, given.more) for k in range(len(jobs))]
+        for (entry, planted), result in zip(jobs, waiting, strict=True):
+            found, seconds = result.result()
+            as_it_must = found.broken == planted
+            wrong += not as_it_must
+            verdict = max(found.verdicts, key=lambda one: (one.broken, one.found))
+            mark = "ok   " if as_it_must else "WRONG"
+            kind = "planted" if planted else "sound"
+            print(f"{mark} {kind:8}{entry.name:50}{seconds:6.1f} s  {verdict.sentence}", flush=True)
+    print(f"{len(DEFECTS)} planted, {len(SOUND)} sound, {wrong} not as they must be")
+    return int(wrong > 0)
+
+
+def _timed(number: int, more: int) -> tuple[Audit, float]:
+    begun = time.monotonic()
+    planted = number < len(DEFECTS)
+    entry = DEFECTS[number] if planted else SOUND[number - len(DEFECTS)]
+    found = judged(entry, 0.99 if planted else SURE, more)
+    return found, time.monotonic() - begun
+
+
+if __name__ == "__main__":
+    from audit import catalogue  # by its name, so that other processes find it, too
+
+    raise SystemExit(catalogue.main())
