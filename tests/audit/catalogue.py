@@ -62,7 +62,7 @@ MANY = Schema(
     "class",
     ["n", "y"],
 )
-NUMBERS = Schema([Numeric(f"n{i}", 0, 1, optional=False) for i in range(6)], "class", ["n", "y"])
+NUMBERS = Schema([Numeric(f"n{i}", 0, 1, optional=False) for i in range(8)], "class", ["n", "y"])
 PLAN = Plan(
     SCHEMA,
     EPSILON,
@@ -309,7 +309,7 @@ DEFECTS = [
     Entry("class taken from the data", lambda: of_function(
         with_classes_of_the_data, added(SCHEMA, 24)[:1], EPSILON), 200),
     Entry("noise scaled by a private count", lambda: central(
-        with_a_private_scale, pairs=added(NUMBERS, 24)[:1]), 1000),
+        with_a_private_scale, pairs=added(NUMBERS, 24)[:1]), 800),
     Entry("method chosen by the number of rows", lambda: central(
         with_a_method_by_rows, pairs=added(SCHEMA, 24)[:1])),
     Entry("every feature with the whole budget", lambda: central(
@@ -328,12 +328,12 @@ SOUND = [
     Entry("plan", lambda: of_collection(PLAN)),
     Entry("questionnaire", lambda: of_collection(SURVEY)),
     *(Entry(f"CentralNB, {method}", partial(
-        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 200)
+        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80)
       for method in ("histogram", "moments", "global", "smooth", "trimmed")),
     Entry("CentralNB with a delta", lambda: of_classifier(
-        CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 200),
-    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 150),
-    Entry("vertical round", lambda: of_manifest(manifest("vertical")), 150),
+        CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 80),
+    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 60),
+    Entry("vertical round", lambda: of_manifest(manifest("vertical")), 60),
 ]  # fmt: skip
 
 

@@ -13,18 +13,18 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import pytest
 
+from discreet.audit import enumeration
+from discreet.audit.enumeration import keeps, worst
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import make_plan
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, OneBit
-from discreet.mechanisms.oracle import exp_below
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
 
@@ -32,7 +32,6 @@ Record = Mapping[str, Any]
 Device = Callable[[Plan, Record, Random], str]
 Law = dict[str, Fraction]
 
-ONE = 1 << 64
 SCHEMA = Schema(
     [Categorical("a", ["x", "y", "z"], optional=False), Numeric("t", -1, 1, optional=False)],
     "c",
@@ -45,77 +44,14 @@ RECORDS: list[Record] = [
 """Numbers on the grid; what lies between is a mixture of its neighbours."""
 
 
-class Choices(Random):
-    """Takes one given path through all random choices, and knows how likely it is.
-
-    The 16 bytes of an id are no choice: they are drawn after the answer, and are zero here.
-    """
-
-    simulated: ClassVar[bool] = True
-
-    def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
-
-    def choose(self, chances: Sequence[Fraction]) -> int:
-        place = len(self.taken)
-        branch = self.path[place] if place < len(self.path) else 0
-        possible = [outcome for outcome, chance in enumerate(chances) if chance]
-        self.taken.append((branch, len(possible)))
-        self.chance *= chances[possible[branch]]
-        return possible[branch]
-
-    def raw(self, count: int) -> Any:
-        assert count == 16, "this draw cannot be enumerated"
-        return np.zeros(16, np.uint8)
-
-    def integers(self, below: int, size: int) -> Any:
-        return np.array([self.choose([Fraction(1, below)] * below) for _ in range(size)], np.int64)
-
-    def _flag(self, threshold: int) -> bool:
-        chance = Fraction(int(threshold), ONE)
-        return bool(self.choose([1 - chance, chance]))
-
-    def bernoulli_words(self, threshold: int, size: int) -> Any:
-        return np.array([self._flag(threshold) for _ in range(size)], np.bool_)
-
-    def bernoulli_each(self, thresholds: Any) -> Any:
-        flags = [self._flag(threshold) for threshold in thresholds.reshape(-1).tolist()]
-        return np.array(flags, np.bool_).reshape(thresholds.shape)
-
-    def bits(self, threshold: int, rows: int, columns: int) -> Any:
-        flags = self.bernoulli_words(threshold, rows * columns).reshape(rows, columns)
-        return np.packbits(flags, axis=1, bitorder="little")
-
-    def subsets(self, pool: int, take: int, rows: int) -> Any:
-        sets = list(itertools.combinations(range(pool), take))
-        chances = [Fraction(1, len(sets))] * len(sets)
-        return np.array([sets[self.choose(chances)] for _ in range(rows)], np.int64)
-
-
 def law(device: Device, plan: Plan, record: Record) -> Law:
     """P(text that is sent | record), over all paths through the device."""
-    found: Law = defaultdict(Fraction)
-    path: list[int] | None = []
-    while path is not None:
-        source = Choices(path)
-        text = device(plan, record, source)
-        found[text] += source.chance
-        taken = source.taken
-        while taken and taken[-1][0] == taken[-1][1] - 1:
-            taken.pop()
-        path = [branch for branch, _ in taken[:-1]] + [taken[-1][0] + 1] if taken else None
-    return {text: chance for text, chance in found.items() if chance}
+    return enumeration.law(lambda random: device(plan, record, random))
 
 
 def is_private(laws: Sequence[Law], epsilon: float) -> bool:
     """Whether no text is more than exp(epsilon) times likelier from one record than another."""
-    assert all(sum(one.values()) == 1 for one in laws)
-    bound = exp_below(Fraction(epsilon))
-    for text in set().union(*laws):
-        chances = [one.get(text, Fraction(0)) for one in laws]
-        if max(chances) > bound * min(chances):
-            return False
-    return True
+    return keeps(epsilon, worst(laws).ratio)
 
 
 def honest(plan: Plan, record: Record, random: Random) -> str:

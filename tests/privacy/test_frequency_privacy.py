@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.audit import enumeration
+from discreet.audit.enumeration import Choices, keeps, paths, worst
 from discreet.errors import PrivacyError
 from discreet.mechanisms.frequency import (
     DE,
@@ -42,67 +44,9 @@ SIZES = {DE: (2, 3, 5, 8, 40), HR: (2, 3, 5, 8, 40), SS: (2, 3, 5, 8, 12)}
 FEW = (2, 3, 5)  # for reports that are 2^size
 
 
-def exp_from_below(epsilon: float, terms: int = 120) -> Fraction:
-    """The exponential series cut off: below exp(epsilon), by nothing that matters up to 8."""
-    x, term, total = Fraction(epsilon), Fraction(1), Fraction(1)
-    for k in range(1, terms):
-        term *= x / k
-        total += term
-    return total
-
-
-def worst_ratio(laws: Sequence[Law]) -> Fraction | float:
-    """The largest P(report | one value) / P(report | another)."""
-    worst = Fraction(1)
-    for report in set().union(*laws):
-        chances = [law.get(report, Fraction(0)) for law in laws]
-        if min(chances) == 0:
-            return math.inf
-        worst = max(worst, max(chances) / min(chances))
-    return worst
-
-
 def is_private(laws: Sequence[Law], epsilon: float) -> bool:
     assert all(sum(law.values()) == 1 for law in laws)
-    return worst_ratio(laws) <= exp_from_below(epsilon)
-
-
-class Choices(Random):
-    """A source that takes one given path through all random choices and knows its probability.
-
-    Subsets come in ascending order, because nothing is promised about their order.
-    """
-
-    simulated: ClassVar[bool] = True
-
-    def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
-
-    def choose(self, chances: Sequence[Fraction]) -> int:
-        place = len(self.taken)
-        branch = self.path[place] if place < len(self.path) else 0
-        self.taken.append((branch, len(chances)))
-        self.chance *= chances[branch]
-        return branch
-
-    def raw(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        raise AssertionError("this sampler is not made of choices that can be enumerated")
-
-    def integers(self, below: int, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.array([self.choose([Fraction(1, below)] * below) for _ in range(size)], np.int64)
-
-    def bernoulli_words(self, threshold: int, size: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        chances = [1 - Fraction(threshold, ONE), Fraction(threshold, ONE)]
-        return np.array([self.choose(chances) for _ in range(size)], np.bool_)
-
-    def bits(self, threshold: int, rows: int, columns: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        flags = self.bernoulli_words(threshold, rows * columns).reshape(rows, columns)
-        return np.packbits(flags, axis=1, bitorder="little")
-
-    def subsets(self, pool: int, take: int, rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        sets = list(itertools.combinations(range(pool), take))
-        chances = [Fraction(1, len(sets))] * len(sets)
-        return np.array([sets[self.choose(chances)] for _ in range(rows)], np.int64)
+    return keeps(epsilon, worst(laws).ratio)
 
 
 class Keys(Choices):
@@ -119,35 +63,15 @@ class Keys(Choices):
     def raw(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         if len(self.taken) > 1:
             raise Keys.TieError
-        drawn = [self.choose([Fraction(1, 4)] * 4) for _ in range(count // 4)]
+        drawn = [self.uniform_choice(4) for _ in range(count // 4)]
         return self.VALUES[drawn].view(np.uint8)
-
-
-def paths(run: Callable[[Choices], object], source: type[Choices] = Choices) -> Iterator[Choices]:
-    """Run once along every path."""
-    path: list[int] | None = []
-    while path is not None:
-        choices = source(path)
-        run(choices)
-        yield choices
-        taken = choices.taken
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        path = [*(branch for branch, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
 
 
 def law(oracle: FrequencyOracle, value: int) -> Law:
     """What leaves the device of someone with this value, by running the sampler on every path."""
-    found: Law = defaultdict(Fraction)
-    report: tuple[int, ...] = ()
-
-    def send(random: Choices) -> None:
-        nonlocal report
-        report = tuple(oracle.encode(oracle.perturb([value], random))[0].tolist())
-
-    for choices in paths(send):
-        found[report] += choices.chance
-    return {sent: chance for sent, chance in found.items() if chance}
+    return enumeration.law(
+        lambda random: tuple(oracle.encode(oracle.perturb([value], random))[0].tolist())
+    )
 
 
 def laws(oracle: FrequencyOracle) -> list[Law]:
@@ -247,7 +171,7 @@ def test_subsets_chosen_by_keys_are_uniform_whatever_ties(epsilon: float, size: 
             return
         found[bool(random.taken[0][0])][tuple(sent[0].tolist())] += random.chance
 
-    assert sum(choices.chance for choices in paths(send, Keys)) == 1
+    assert sum(choices.chance for _, choices in paths(send, Keys)) == 1
     for member, sets in found.items():
         allowed = [s for s in oracle.outputs() if (1 in s) == member]
         assert sorted(sets) == allowed

@@ -7,11 +7,9 @@ case of Duchi's oracle go through the same test and must fail it.
 
 from __future__ import annotations
 
-import decimal
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from discreet.audit import enumeration
+from discreet.audit.enumeration import Choices, keeps, worst
 from discreet.errors import SchemaError
 from discreet.mechanisms.mean import (
     Duchi,
@@ -34,7 +34,7 @@ from discreet.mechanisms.mean import (
     PiecewiseMany,
 )
 from discreet.privacy import epsilon_of_channel
-from discreet.randomness import Random, SeededRandom
+from discreet.randomness import SeededRandom
 
 ONE = 1 << 64
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
@@ -65,30 +65,9 @@ def some_levels(oracle: MeanOracle) -> list[int]:
     return [-R, 0, R] if oracle.size > 1 else list(range(-R, R + 1))
 
 
-def worst_ratio(channel: Channel) -> Fraction | float:
-    """The largest quotient of two probabilities of one report."""
-    worst = Fraction(1)
-    for column in zip(*channel, strict=True):
-        most, least = max(column), min(column)
-        if most and not least:
-            return math.inf
-        if most:
-            worst = max(worst, most / least)
-    return worst
-
-
-def keeps(epsilon: float, ratio: Fraction | float) -> bool:
-    """Whether a ratio is at most exp(epsilon), decided with 100 digits."""
-    if isinstance(ratio, float):
-        return ratio <= 1
-    context = decimal.Context(prec=100)
-    slack = 1 - Fraction(1, 10**95)
-    return ratio <= Fraction(context.exp(decimal.Decimal(epsilon))) * slack
-
-
 def private(epsilon: float, channel: Channel) -> bool:
     assert all(sum(row) == 1 for row in channel)
-    return keeps(epsilon, worst_ratio(channel))
+    return keeps(epsilon, worst([dict(enumerate(row)) for row in channel]).ratio)
 
 
 @pytest.mark.slow
@@ -173,62 +152,18 @@ def test_active_numbers_must_be_some_of_them(active: Any) -> None:
 # The channel of the code itself
 
 
-class Every(Random):
-    """Takes the scripted branch at each draw, the first where the script ends, and notes odds."""
-
-    simulated = True
-
-    def __init__(self, script: Sequence[int]) -> None:
-        self.script, self.odds = list(script), list[list[Fraction]]()
-
-    def raw(self, count: int) -> NDArray[np.uint8]:
-        raise AssertionError("only samplers with known odds may be used")
-
-    def branch(self, odds: Iterable[Fraction]) -> int:
-        self.odds.append(list(odds))
-        if len(self.odds) > len(self.script):
-            self.script.append(0)
-        return self.script[len(self.odds) - 1]
-
-    def integers(self, below: int, size: int) -> NDArray[np.int64]:
-        odds = [Fraction(1, below)] * below
-        return np.array([self.branch(odds) for _ in range(size)], np.int64)
-
-    def coin(self, threshold: int) -> bool:
-        if threshold == 0:
-            return False
-        return self.branch([Fraction(threshold, ONE), 1 - Fraction(threshold, ONE)]) == 0
-
-    def bernoulli_words(self, threshold: int, size: int) -> NDArray[np.bool_]:
-        return np.array([self.coin(threshold) for _ in range(size)], np.bool_)
-
-    def bernoulli_each(self, thresholds: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        flags = [self.coin(int(t)) for t in thresholds.reshape(-1)]
-        return np.array(flags, np.bool_).reshape(thresholds.shape)
+class Every(Choices):
+    """A set has no order, and an oracle must not rely on one."""
 
     def subsets(self, pool: int, take: int, rows: int) -> NDArray[np.int64]:
-        all_of_them = list(itertools.combinations(range(pool), take))
-        odds = [Fraction(1, len(all_of_them))] * len(all_of_them)
-        # a set has no order, and the oracle must not rely on one
-        return np.array([all_of_them[self.branch(odds)][::-1] for _ in range(rows)], np.int64)
+        return super().subsets(pool, take, rows)[:, ::-1]
 
 
 def law(oracle: MeanOracle, values: Sequence[float]) -> dict[tuple[int, ...], Fraction]:
     """P(serialised report) for one respondent, by trying every outcome of every draw."""
-    outcome: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-    script: list[int] = []
-    while True:
-        random = Every(script)
-        report = oracle.perturb([values], random)
-        outcome[tuple(report[0].tolist())] += math.prod(
-            odds[i] for odds, i in zip(random.odds, random.script, strict=True)
-        )
-        script = random.script
-        while script and script[-1] + 1 == len(random.odds[len(script) - 1]):
-            script.pop()
-        if not script:
-            return dict(outcome)
-        script[-1] += 1
+    return enumeration.law(
+        lambda random: tuple(oracle.perturb([values], random)[0].tolist()), Every
+    )
 
 
 TREES: list[MeanOracle] = [

@@ -10,78 +10,35 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet import Categorical, PrivacyError, Schema, SchemaError
+from discreet.audit import enumeration
+from discreet.audit.enumeration import Choices, worst
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import EstimationError
 from discreet.mechanisms.laws import Law
-from discreet.mechanisms.response import MODELS, ONE, Related, Response, Unrelated
+from discreet.mechanisms.response import MODELS, Related, Response, Unrelated
 from discreet.privacy import epsilon_of_channel
-from discreet.randomness import Random
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 Output = tuple[Any, ...]
 Chances = dict[Output, Fraction]
 
 
-class Choices(Random):
-    """A source that takes one given path through all random choices and knows its probability."""
-
-    simulated: ClassVar[bool] = True
-
-    def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
-
-    def choose(self, chances: Sequence[Fraction]) -> int:
-        place = len(self.taken)
-        branch = self.path[place] if place < len(self.path) else 0
-        self.taken.append((branch, len(chances)))
-        self.chance *= chances[branch]
-        return branch
-
-    def raw(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        return np.zeros(count, np.uint8)  # the id of a sheet, which depends on nothing
-
-    def integers(self, below: int, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.array([self.choose([Fraction(1, below)] * below) for _ in range(size)], np.int64)
-
-    def bernoulli_words(self, threshold: int, size: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        chances = [1 - Fraction(threshold, ONE), Fraction(threshold, ONE)]
-        return np.array([self.choose(chances) for _ in range(size)], np.bool_)
-
-
 def law(send: Callable[[Choices], Output]) -> Chances:
     """What leaves a device, by running it on every path."""
-    found: Chances = defaultdict(Fraction)
-    path: list[int] | None = []
-    while path is not None:
-        choices = Choices(path)
-        output = send(choices)
-        found[output] += choices.chance
-        taken = choices.taken
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        path = [*(branch for branch, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
-    return {sent: chance for sent, chance in found.items() if chance}
+    return enumeration.law(send)
 
 
 def worst_ratio(laws: Sequence[Chances]) -> Fraction | float:
     """The largest P(output | one person) / P(output | another)."""
-    assert all(sum(one.values()) == 1 for one in laws)
-    worst = Fraction(1)
-    for output in set().union(*laws):
-        chances = [one.get(output, Fraction(0)) for one in laws]
-        if min(chances) == 0:
-            return math.inf
-        worst = max(worst, max(chances) / min(chances))
-    return worst
+    return worst(laws).ratio
 
 
 def is_private(laws: Sequence[Chances], epsilon: float) -> bool:

@@ -7,29 +7,22 @@ so the confidence is what it says; over several pairs the error probability is d
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
-from multiprocessing import get_context
 from typing import Any
 
-from discreet.audit.artefact import Leaves, leaves
+from discreet.audit.artefact import Leaves
 from discreet.audit.distinguisher import best_event, lower_bound
 from discreet.audit.enumeration import EndlessError, keeps, law, worst
-from discreet.audit.subject import Pair, Release, Subject, Walk
+from discreet.audit.sampling import repeated, samples, worker
+from discreet.audit.subject import Pair, Subject, Walk
 from discreet.audit.verdict import Audit, Verdict
 from discreet.errors import PrivacyError, SchemaError
-from discreet.randomness import CryptoRandom
 
 __all__ = ["Effort", "audit"]
-
-FIRST = 200
-"""Draws that two processes must not share."""
 
 Progress = Callable[[int, int], None]
 
@@ -143,17 +136,17 @@ def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[V
     found, total = [], 2 * effort.samples * len(subject.pairs)
     alpha = (1 - effort.confidence) / len(subject.pairs)
     with ExitStack() as stack:
-        workers = [stack.enter_context(_worker()) for _ in range(effort.processes)]
+        workers = [stack.enter_context(worker()) for _ in range(effort.processes)]
         if effort.processes == 1:
             workers = []
-        elif repeated := _repeated(subject, workers):
-            return [replace(repeated, confidence=effort.confidence)]
+        elif seeded := repeated(subject, workers):
+            return [replace(seeded, confidence=effort.confidence)]
         begun = time.monotonic()
         for number, pair in enumerate(subject.pairs):
             done = 2 * effort.samples * number
             until = begun + effort.seconds * (number + 1) / len(subject.pairs)
             told = partial(_told, progress, done, total)
-            drawn = _samples(subject.release, pair, effort, workers, until, told)
+            drawn = samples(subject.release, pair, effort.samples, workers, until, told)
             verdict = _compared(subject, pair, drawn, alpha)
             found.append(replace(verdict, confidence=effort.confidence))
     return found
@@ -184,75 +177,3 @@ def _compared(
     least = float(lower_bound(seen, other, len(confirm[0]), alpha, subject.delta))
     words = f"{event.words} ({seen} against {other} times of {len(confirm[0])})"
     return replace(verdict, found=least, broken=least > subject.epsilon, event=words, pair=names)
-
-
-def _samples(
-    release: Release,
-    pair: Pair,
-    effort: Effort,
-    workers: Sequence[Executor],
-    until: float,
-    progress: Callable[[int], None],
-) -> tuple[list[Leaves], list[Leaves]]:
-    """As many outputs of both inputs as samples and time allow, at least 40."""
-    drawn: tuple[list[Leaves], list[Leaves]] = ([], [])
-    step = 20
-    while len(drawn[0]) < effort.samples and (len(drawn[0]) < 40 or time.monotonic() < until):
-        begun = time.monotonic()
-        step = min(step, effort.samples - len(drawn[0]))
-        jobs = [
-            (side, given, part)
-            for side, given in enumerate((pair.first, pair.second))
-            for part in _parts(step, max(1, len(workers) // 2))
-        ]
-        if workers:
-            waiting = [
-                (side, workers[k % len(workers)].submit(draw, release, given, part))
-                for k, (side, given, part) in enumerate(jobs)
-            ]
-            for side, result in waiting:
-                drawn[side].extend(result.result())
-        else:
-            for side, given, part in jobs:
-                drawn[side].extend(draw(release, given, part))
-        if time.monotonic() - begun < 0.25:
-            step *= 2
-        progress(len(drawn[0]) + len(drawn[1]))
-    return drawn
-
-
-def _parts(count: int, among: int) -> list[int]:
-    return [count // among + (k < count % among) for k in range(among)]
-
-
-def draw(release: Release, given: Any, count: int) -> list[Leaves]:
-    """Outputs of one input, taken apart; what a worker does."""
-    random = CryptoRandom()
-    return [leaves(release(given, random)) for _ in range(count)]
-
-
-def _worker() -> Executor:
-    # started anew, not forked: a generator that begins the same way everywhere is found by it
-    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-
-
-def _repeated(subject: Subject, workers: Sequence[Executor]) -> Verdict | None:
-    """Whether processes draw the same outputs one after the other: a seeded source."""
-    pair = subject.pairs[0]
-    begun = [worker.submit(draw, subject.release, pair.first, FIRST) for worker in workers[:2]]
-    mine, theirs = ([one["whole"] for one in result.result()] for result in begun)
-    same = [a == b for a, b in combinations(mine, 2)]
-    # if draws were independent, all would agree with probability rate^FIRST
-    rate = sum(same) / len(same) + 0.15
-    if mine != theirs or rate >= 1 or FIRST * math.log(rate) > math.log(1e-6):
-        return None
-    return Verdict(
-        "the same input in two processes",
-        "statistical",
-        subject.epsilon,
-        subject.delta,
-        found=math.inf,
-        broken=True,
-        event=f"the first {FIRST} outputs of both are the same: the random source is seeded",
-        samples=2 * FIRST,
-    )

@@ -24,7 +24,7 @@ from discreet.errors import PrivacyError
 from discreet.mechanisms.oracle import ONE, exp_below, log
 from discreet.randomness import Random
 
-__all__ = ["Choices", "EndlessError", "Worst", "keeps", "law", "paths", "worst", "worst_of_rows"]
+__all__ = ["Choices", "EndlessError", "Worst", "keeps", "law", "paths", "worst"]
 
 WIDEST = 1 << 16
 """Branches of one choice that are still walked through."""
@@ -211,11 +211,6 @@ def worst(laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fra
         if chances[most] / chances[least] > found.ratio:
             found = Worst(chances[most] / chances[least], output, most, least)
     return found
-
-
-def worst_of_rows(channel: Sequence[Sequence[Fraction]]) -> Worst:
-    """The same of a channel that is written out: one row per input, one column per output."""
-    return worst([dict(enumerate(row)) for row in channel])
 
 
 def keeps(epsilon: float, ratio: Fraction | float) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.audit.neighbours import Record, corner, records
 from discreet.audit.subject import Pair, Subject, Walk
+from discreet.audit.tables import NOISES, of_noise
 from discreet.collection.protocol import Collection
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import PrivacyError, SchemaError
@@ -25,7 +26,7 @@ from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import MODELS, Response
 from discreet.randomness import Random
 
-__all__ = ["of_collection", "of_mechanism", "of_noise", "of_oracle"]
+__all__ = ["of_collection", "of_mechanism", "of_oracle"]
 
 FEW = 400
 """Records, values or cells that are all tried; of more, the first ones are."""
@@ -113,7 +114,7 @@ def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
             "every text that leaves the device of every person" + f" of group {group}" * (k > 0),
             inputs,
             Device(collection, group),
-            collection.guarantee.epsilon,
+            _stated(collection.guarantee.epsilon, collection.kind == "questionnaire"),
             shown,
         )
         for k, group in enumerate(groups)
@@ -134,6 +135,11 @@ def _parts(collection: Any) -> list[Walk]:
         for group, channel in zip(collection.groups, collection.channels, strict=True)
         for walk in of_oracle(channel).walks
     ]
+
+
+def _stated(epsilon: float, nearest: bool) -> float:
+    """A survey states the float nearest to its loss, sums of them included: room for that."""
+    return epsilon * (1 + 1e-12) if nearest else epsilon
 
 
 def _words(record: Record) -> str:
@@ -208,43 +214,10 @@ def of_oracle(mechanism: Any) -> Subject:
     epsilon = float(getattr(mechanism, "epsilon", None) or mechanism.epsilon_exact())
     if math.isinf(epsilon):
         raise PrivacyError(f"{mechanism.name} promises no epsilon, so there is nothing to audit")
-    if isinstance(mechanism, Response):
-        epsilon *= 1 + 1e-12  # stated as the float nearest to what it is
+    epsilon = _stated(epsilon, isinstance(mechanism, Response))
     sampler = Sampler(mechanism)
     walk = Walk(
         "every report of every value", [(str(v), v) for v in values], sampler, epsilon, stated=rows
     )
     pair = Pair(str(values[0]), str(values[-1]), values[0], values[-1])
     return Subject(f"{mechanism.name}, epsilon {epsilon:g}", epsilon, 0.0, sampler, [pair], [walk])
-
-
-@dataclass(frozen=True)
-class NoisyCount:
-    """A count with the noise that one step of a central budget gives."""
-
-    noise: Any
-
-    def __call__(self, count: int, random: Random) -> int:
-        """The released number."""
-        return int(self.noise.add(np.array([count]), random)[0])
-
-
-NOISES = ("discrete-laplace", "discrete-gaussian")
-
-
-def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
-    """A count that one person changes by one, with the noise of :mod:`discreet.central`.
-
-    Parameters
-    ----------
-    name : {"discrete-laplace", "discrete-gaussian"}
-    epsilon : float
-    delta : float
-        For the Gaussian.
-    """
-    from discreet.central.budget import Budget
-
-    budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
-    noise = budget.noise("count", budget.whole)
-    pair = Pair("101 people", "100 people", 101, 100)
-    return Subject(f"{name}, epsilon {epsilon:g}", epsilon, budget.delta, NoisyCount(noise), [pair])

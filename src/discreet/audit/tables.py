@@ -22,7 +22,7 @@ from discreet.schema import Schema
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
 
-__all__ = ["of_classifier", "of_function", "of_manifest"]
+__all__ = ["of_classifier", "of_function", "of_manifest", "of_noise"]
 
 ROWS = 24
 """Records in the tables that are compared."""
@@ -204,3 +204,35 @@ def of_manifest(manifest: Manifest) -> Subject:
     ]
     name = f"{manifest.partition} round {manifest.hash.hex()[:12]}"
     return Subject(name, promise.epsilon, promise.delta, Round(manifest), pairs)
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A count with the noise that one step of a central budget gives."""
+
+    noise: Any
+
+    def __call__(self, count: int, random: Random) -> int:
+        """The released number."""
+        return int(self.noise.add(np.array([count]), random)[0])
+
+
+NOISES = ("discrete-laplace", "discrete-gaussian")
+
+
+def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
+    """A count that one person changes by one, with the noise of :mod:`discreet.central`.
+
+    Parameters
+    ----------
+    name : {"discrete-laplace", "discrete-gaussian"}
+    epsilon : float
+    delta : float
+        For the Gaussian.
+    """
+    from discreet.central.budget import Budget
+
+    budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
+    noise = budget.noise("count", budget.whole)
+    pair = Pair("101 people", "100 people", 101, 100)
+    return Subject(f"{name}, epsilon {epsilon:g}", epsilon, budget.delta, NoisyCount(noise), [pair])

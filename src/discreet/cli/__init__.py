@@ -38,6 +38,8 @@ COMMANDS = {
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
     "compare": ("compare", "What each degree of trust costs on your own table."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
+    "audit": ("audit", "Try to break a promise: yours, ours, anybody's."),
+    "budget": ("budget", "What was spent on people, what is left, what a step would cost."),
     "datasets": ("datasets", "List and fetch the benchmark tables."),
 }
 """Name to module and one line of help, in the order in which a newcomer meets them."""

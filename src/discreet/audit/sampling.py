@@ -1,0 +1,93 @@
+"""Outputs drawn from a subject, here or in processes that were started for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import combinations
+from multiprocessing import get_context
+from typing import Any
+
+from discreet.audit.artefact import Leaves, leaves
+from discreet.audit.subject import Pair, Release, Subject
+from discreet.audit.verdict import Verdict
+from discreet.randomness import CryptoRandom
+
+__all__ = ["repeated", "samples", "worker"]
+
+FIRST = 200
+"""Draws that two processes must not share."""
+
+
+def samples(
+    release: Release,
+    pair: Pair,
+    most: int,
+    workers: Sequence[Executor],
+    until: float,
+    progress: Callable[[int], None],
+) -> tuple[list[Leaves], list[Leaves]]:
+    """As many outputs of both inputs as samples and time allow, at least 40."""
+    drawn: tuple[list[Leaves], list[Leaves]] = ([], [])
+    step = 20
+    while len(drawn[0]) < most and (len(drawn[0]) < 40 or time.monotonic() < until):
+        begun = time.monotonic()
+        step = min(step, most - len(drawn[0]))
+        jobs = [
+            (side, given, part)
+            for side, given in enumerate((pair.first, pair.second))
+            for part in _parts(step, max(1, len(workers) // 2))
+        ]
+        if workers:
+            waiting = [
+                (side, workers[k % len(workers)].submit(draw, release, given, part))
+                for k, (side, given, part) in enumerate(jobs)
+            ]
+            for side, result in waiting:
+                drawn[side].extend(result.result())
+        else:
+            for side, given, part in jobs:
+                drawn[side].extend(draw(release, given, part))
+        if time.monotonic() - begun < 0.25:
+            step *= 2
+        progress(len(drawn[0]) + len(drawn[1]))
+    return drawn
+
+
+def _parts(count: int, among: int) -> list[int]:
+    return [count // among + (k < count % among) for k in range(among)]
+
+
+def draw(release: Release, given: Any, count: int) -> list[Leaves]:
+    """Outputs of one input, taken apart; what a worker does."""
+    random = CryptoRandom()
+    return [leaves(release(given, random)) for _ in range(count)]
+
+
+def worker() -> Executor:
+    # started anew, not forked: a generator that begins the same way everywhere is found by it
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def repeated(subject: Subject, workers: Sequence[Executor]) -> Verdict | None:
+    """Whether processes draw the same outputs one after the other: a seeded source."""
+    pair = subject.pairs[0]
+    begun = [one.submit(draw, subject.release, pair.first, FIRST) for one in workers[:2]]
+    mine, theirs = ([one["whole"] for one in result.result()] for result in begun)
+    same = [a == b for a, b in combinations(mine, 2)]
+    # if draws were independent, all would agree with probability rate^FIRST
+    rate = sum(same) / len(same) + 0.15
+    if mine != theirs or rate >= 1 or FIRST * math.log(rate) > math.log(1e-6):
+        return None
+    return Verdict(
+        "the same input in two processes",
+        "statistical",
+        subject.epsilon,
+        subject.delta,
+        found=math.inf,
+        broken=True,
+        event=f"the first {FIRST} outputs of both are the same: the random source is seeded",
+        samples=2 * FIRST,
+    )

@@ -1,0 +1,163 @@
+"""``discreet audit``: try to break a promise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import about, read_schema
+from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.cli.promises import read_promising
+from discreet.errors import FormatError, SchemaError
+
+if TYPE_CHECKING:
+    from discreet.audit import Subject
+
+__all__ = ["audit"]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What was said about the subject beside its name."""
+
+    epsilon: float | None
+    delta: float
+    size: int
+    schema: str | None
+    method: str
+
+
+@click.command(
+    epilog=example(
+        "discreet audit plan.json",
+        "discreet audit questionnaire.yaml --json",
+        "discreet audit ss --epsilon 1 --size 5",
+        "discreet audit central --schema people.schema.json --epsilon 1 --method moments",
+        "discreet audit manifest.json --seconds 300 --samples 20000",
+        "discreet audit mine.py:subject",
+    )
+)
+@click.argument("subject")
+@click.option("--epsilon", type=float, help="Of a mechanism or of CentralNB.")
+@click.option("--delta", type=float, default=0.0, help="Of CentralNB or of discrete-gaussian.")
+@click.option("--size", type=click.IntRange(1), default=4, show_default=True, help="Of its domain.")
+@click.option("--schema", help="The public description of a table, for CentralNB.")
+@click.option("--method", default="histogram", show_default=True, help="Of CentralNB.")
+@click.option("--samples", type=int, default=4000, show_default=True, help="Of each input.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="For drawing them.")
+@click.option("--confidence", type=float, default=0.99, show_default=True)
+@click.option("--paths", type=int, default=50_000, show_default=True, help="To enumerate at most.")
+@click.option("--processes", type=int, default=2, show_default=True)
+@click.option("--statistical", is_flag=True, help="Draw samples even where all was enumerated.")
+@json_option
+def audit(
+    subject: str,
+    epsilon: float | None,
+    delta: float,
+    size: int,
+    schema: str | None,
+    method: str,
+    as_json: bool,
+    **effort: Any,
+) -> None:
+    """Try to break the promise of SUBJECT.
+
+    SUBJECT is a plan, a questionnaire or a manifest file; a mechanism by name; the word central,
+    for CentralNB with a schema; or FILE.py:NAME (MODULE:NAME), a discreet.audit.Subject or a
+    function that makes one, for anything else.
+
+    Where outputs are finite, every way through the program is walked: the loss is exact. Otherwise
+    outputs of neighbouring inputs are drawn, an event is searched on one half, and what it proves
+    is computed on the other, with the stated confidence. The exit code is 1 if a promise is broken.
+    Finding nothing proves nothing: more samples find smaller defects.
+    """
+    from discreet.audit import Effort
+    from discreet.audit import audit as run
+
+    asked = Effort(**effort)
+    found_subject = _subject(subject, Stated(epsilon, delta, size, schema, method))
+    with progress("Auditing", "outputs", as_json) as advance:
+        found = run(found_subject, asked, advance)
+    if as_json:
+        print_json(found.to_body())
+    else:
+        click.echo(f"{found.subject}", err=True)
+        for one in found.verdicts:
+            console().print(f"{one.check}: {one.sentence}")
+            if one.note and one.way == "exact":
+                console().print(f"  ({one.note})")
+    if found.broken:
+        click.get_current_context().exit(1)
+
+
+def _subject(name: str, stated: Stated) -> Subject:
+    from discreet.audit import of_classifier, of_mechanism
+
+    if os.path.exists(name):
+        return _of_file(name)
+    if ":" in name:
+        return _foreign(name)
+    if stated.epsilon is None:
+        what = "there is no such file" if "." in name or "/" in name else "give its --epsilon"
+        raise SchemaError(f"{name}: {what}")
+    if name == "central":
+        from discreet.estimators.central import CentralNB
+
+        if stated.schema is None:
+            raise click.UsageError("central needs --schema, the public description of a table.")
+        options: dict[str, Any] = {"method": stated.method, "delta": stated.delta}
+        return of_classifier(
+            CentralNB(stated.epsilon, schema=read_schema(stated.schema), **options)
+        )
+    more = {"delta": stated.delta or 1e-6} if name == "discrete-gaussian" else {}
+    return of_mechanism(name, stated.epsilon, stated.size, **more)
+
+
+def _of_file(path: str) -> Subject:
+    from discreet.audit import of_collection, of_manifest
+
+    found = read_promising(path)
+    with about(path):
+        if hasattr(found, "questions"):
+            return of_collection(found)
+        if hasattr(found, "providers"):
+            return of_manifest(found)
+        raise FormatError(
+            "a model is one draw and cannot be audited; audit how it was made: "
+            "discreet audit central --schema FILE --epsilon NUMBER"
+        )
+
+
+def _foreign(name: str) -> Subject:
+    """Import what the user names, from a file or a module; it runs as any program of theirs."""
+    from importlib import import_module
+
+    from discreet.audit import Subject
+
+    place, _, member = name.rpartition(":")
+    if place.endswith(".py"):
+        if not os.path.exists(place):
+            raise FormatError(f"{place}: there is no such file")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
+        place = os.path.basename(place).removesuffix(".py")
+    try:
+        found: Any = getattr(import_module(place), member)
+    except (ImportError, AttributeError) as error:
+        raise SchemaError(f"{name}: {error}") from None
+    made = found
+    if callable(found) and not isinstance(found, Subject):
+        with suppress(TypeError):  # a function that wants arguments makes no subject
+            signature(found).bind()
+            made = found()
+    if not isinstance(made, Subject):
+        raise SchemaError(
+            f"{name} is not a discreet.audit.Subject, nor a function that makes one; see "
+            "of_function and of_classifier in discreet.audit"
+        )
+    return made
