@@ -42,7 +42,6 @@ from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
 from discreet.central.budget import Noise, Settings
-from discreet.central.source import Columns
 from discreet.central.training import train
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.encoding import class_codes
@@ -52,6 +51,7 @@ from discreet.mechanisms.frequency import DE, SS
 from discreet.mechanisms.mean import Piecewise
 from discreet.randomness import CryptoRandom, Random
 from discreet.survey.questionnaire import Group, Questionnaire
+from discreet.tables.source import Columns
 
 EPSILON = 1.0
 SCHEMA = Schema(
