@@ -47,6 +47,11 @@ def chromium() -> str | None:
     return named or next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
+def tsc() -> str | None:
+    """Where TypeScript's compiler is, which checks the types that JavaScript states."""
+    return os.environ.get("DISCREET_TSC") or shutil.which("tsc")
+
+
 def missing() -> str | None:
     """Why tests marked ``browser`` cannot run, if so."""
     if importlib.util.find_spec("playwright") is None:

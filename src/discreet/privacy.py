@@ -23,6 +23,7 @@ __all__ = [
     "epsilon_of_channel",
     "epsilon_of_rho",
     "odds_factor",
+    "odds_sentence",
     "rounded_up",
 ]
 
@@ -456,6 +457,27 @@ def odds_factor(epsilon: float) -> str:
     epsilon : float
     """
     return rounded_up(math.exp(epsilon), 3) if epsilon < 50 else f"exp({rounded_up(epsilon)})"
+
+
+def odds_sentence(seen: str, epsilon: float) -> str:
+    """What a person may rely on who sends something with this epsilon.
+
+    Parameters
+    ----------
+    seen : str
+        What others see: ``"your report"``.
+    epsilon : float
+
+    Examples
+    --------
+    >>> odds_sentence("your report", 1.0).partition("at most ")[2]
+    'a factor of 2.72 (epsilon 1 in total).'
+    """
+    return (
+        f"Whoever sees {seen}, whatever else they know, can change their odds on anything about "
+        f"your answers by at most a factor of {odds_factor(epsilon)} "
+        f"(epsilon {rounded_up(epsilon, 3)} in total)."
+    )
 
 
 def rounded_up(number: float, digits: int = 6) -> str:

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import Law, Related, Unrelated
 from discreet.survey import Group, Questionnaire
-from programs import STATIC, evaluated
+from programs import STATIC, evaluated, modules, tsc
 
 pytestmark = pytest.mark.browser
 
@@ -87,6 +88,22 @@ def test_the_modules_import_only_each_other() -> None:
         text = (STATIC / f"{name}.js").read_text(encoding="utf-8")
         found = set(re.findall(r"^(?:import|export) .* from \"(.*)\";$", text, re.M))
         assert found <= {f"./{one}.js" for one in DEVICE}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(tsc() is None, reason="tsc is not here: npm install typescript, DISCREET_TSC")
+def test_the_types_that_the_modules_state_hold(tmp_path: Path) -> None:
+    """Of every module that asks for it with ``// @ts-check``."""
+
+    def check(folder: Path) -> str:
+        options = "--noEmit --strict --allowJs --target es2022 --module es2022 --lib es2022,dom"
+        files = [str(path) for path in sorted(folder.glob("*.js"))]
+        command = [str(tsc()), *options.split(), "--moduleResolution", "bundler", *files]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    assert check(STATIC) == ""
+    wrong = ("promise.js", "return [{ names: collection.asked(question)", "return [{ names: 1")
+    assert "error TS" in check(modules(tmp_path, [wrong]))
 
 
 def test_they_are_small() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +20,7 @@ from discreet.local.planning import make_plan
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, LaplaceMean, PiecewiseMany
 from discreet.randomness import SeededRandom
-from discreet.schema import Schema
+from discreet.schema import Categorical, Schema
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -233,3 +235,29 @@ def test_epsilon_is_per_person_however_many_reports_share_it(schema: Schema) -> 
         assert Fraction(plan.report_epsilon) * reports <= Fraction(epsilon)
         with pytest.raises(PrivacyError, match="the plan promises"):
             Plan(schema, epsilon * 0.99, plan.questions, plan.edges, reports=reports)
+
+
+def stated_factor(sentence: str) -> float:
+    (factor,) = re.findall(r"a factor of ([\d.]+)", sentence)
+    return float(factor)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3])
+@pytest.mark.parametrize("reports", [1, 3])
+def test_the_sentence_states_by_how_much_odds_change(epsilon: float, reports: int) -> None:
+    """Rounded up, never below what the reports together can do; half the epsilon would be found."""
+    schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
+    plan = make_plan(schema, epsilon=epsilon, reports=reports)
+    worst = max(question.mechanism.epsilon_exact() for question in plan.questions) * reports
+    factor = stated_factor(plan.sentence)
+    assert math.exp(worst) * (1 - 1e-9) <= factor <= math.exp(epsilon) * 1.01
+    assert ("all 3 of your reports" in plan.sentence) == (reports == 3)
+    weaker = stated_factor(make_plan(schema, epsilon=epsilon / 2, reports=reports).sentence)
+    assert not weaker >= math.exp(worst)
+
+
+def test_the_sentence_of_a_plan_without_protection_says_so() -> None:
+    schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
+    assert make_plan(schema, epsilon=math.inf).sentence.startswith("You may rely on nothing")
+    taken = replace(schema, inferred=True)
+    assert "taken from the data" in make_plan(taken, epsilon=1.0).sentence

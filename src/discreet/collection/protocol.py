@@ -126,6 +126,10 @@ class Collection(Protocol):
         """What is promised where an anonymiser shuffles the reports."""
 
     @property
+    def sentence(self) -> str:
+        """What a respondent may rely on, in one sentence."""
+
+    @property
     def questions(self) -> Sequence[Channel]:
         """One channel for each question."""
 

@@ -26,7 +26,7 @@ from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
-from discreet.privacy import Charge, Guarantee
+from discreet.privacy import INFERRED, Charge, Guarantee, odds_sentence
 from discreet.projection import Projection, ProjectionBody
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
@@ -284,6 +284,15 @@ class Plan(Document):
             ),
             charges=tuple(Charge(f"report {i + 1}", spent) for i in range(self.reports)),
         ).under(schema=self.schema)
+
+    @property
+    def sentence(self) -> str:
+        """What a respondent may rely on, in one sentence, however the report travels."""
+        if math.isinf(self._local.epsilon):
+            return "You may rely on nothing: what is sent may be your answers themselves."
+        seen = "your report" if self.reports == 1 else f"all {self.reports} of your reports"
+        sentence = odds_sentence(seen, self._local.epsilon)
+        return f"{sentence} Not covered: {INFERRED}." if self.schema.inferred else sentence
 
     @property
     def names(self) -> tuple[str, ...]:

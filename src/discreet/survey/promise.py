@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related
-from discreet.privacy import INFERRED, Charge, Guarantee, odds_factor, rounded_up
+from discreet.privacy import INFERRED, Charge, Guarantee, odds_sentence
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
@@ -84,11 +84,7 @@ def _about_the_sheet(questionnaire: Questionnaire) -> str:
     reasons = _reasons(questionnaire)
     total = sum(questionnaire.epsilons)
     if not reasons:
-        return (
-            f"Whoever sees your sheet, whatever else they know, can change their odds on anything "
-            f"about your answers by at most a factor of {odds_factor(total)} "
-            f"(epsilon {rounded_up(total, 3)} in total)."
-        )
+        return odds_sentence("your sheet", total)
     if any(reason.startswith("no protection") for reason in reasons):
         return (
             "You may rely on nothing for the questions whose theta is 1: those answers are sent "
