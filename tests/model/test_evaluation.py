@@ -120,3 +120,30 @@ def test_cross_validation_tests_on_rows_it_did_not_learn_from() -> None:
     assert 0.85 < scores.accuracy < 0.95
     again = cross_validate(fit, table.X.to_numpy(), table.y, count=5, seed=3)
     np.testing.assert_array_equal(scores.confusion, again.confusion)
+
+
+def test_intervals_and_calibration_are_those_of_the_rows(
+    model: NaiveBayesModel, people: Dataset
+) -> None:
+    scores = score(model, people.frame, people.y)
+    sure = model.predict_proba(people.X).max(axis=1)
+    right = model.predict(people.X) == people.y
+    loss = -np.log(model.predict_proba(people.X)[np.arange(3000), (people.y == "yes").astype(int)])
+    half = 1.96 * loss.std(ddof=1) / math.sqrt(3000)
+    low, high = scores.log_loss_interval
+    assert (low, high) == pytest.approx((loss.mean() - half, loss.mean() + half), rel=1e-3)
+    tenth = np.minimum((10 * sure).astype(int), 9)
+    gaps = [abs(sure[tenth == t].sum() - right[tenth == t].sum()) for t in range(10)]
+    assert scores.calibration_error == pytest.approx(sum(gaps) / 3000)
+    low, high = scores.calibration_interval
+    assert low <= scores.calibration_error <= high
+    body = scores.to_body()
+    assert sum(one["rows"] for one in body["reliability"]) == 3000
+    for one in body["classes"].values():
+        for key in ("precision", "recall"):
+            low, high = one[f"{key}_interval"]
+            assert low <= one[key] <= high
+    halves = score(model, people.frame[:999], people.y[:999])
+    halves += score(model, people.frame[999:], people.y[999:])
+    np.testing.assert_allclose(halves.reliability, scores.reliability)
+    assert halves.log_loss_interval == pytest.approx(scores.log_loss_interval)

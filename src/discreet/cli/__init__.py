@@ -36,6 +36,7 @@ COMMANDS = {
     "predict": ("predict", "Predict the classes of a table's rows."),
     "evaluate": ("predict", "Compare a model's predictions with the true classes."),
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
+    "sample": ("predict", "Draw synthetic records from a released model."),
     "compare": ("compare", "What each degree of trust costs on your own table."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
     "audit": ("audit", "Try to break a promise: yours, ours, anybody's."),

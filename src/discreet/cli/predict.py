@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.model.evaluation import Scores
     from discreet.model.explanation import Explanation
 
-__all__ = ["evaluate", "export", "predict", "show"]
+__all__ = ["evaluate", "export", "predict", "sample", "show"]
 
 
 @click.command(
@@ -92,8 +92,9 @@ def _explain(model: NaiveBayesModel, data: str, row: int) -> Explanation:
 def evaluate(model: str, data: str, as_json: bool) -> None:
     """Predict the rows of DATA and compare with the classes that it holds.
 
-    Prints the accuracy with its 95 % interval (Wilson) beside that of always saying the most
-    frequent class, the log loss, and for each class how it fared.
+    Prints the accuracy beside that of always saying the most frequent class, the log loss, how
+    well the model is calibrated, and for each class how it fared, all with 95 % intervals. It is
+    about raw data: the figures are not protected, whatever the model promises.
     """
     from discreet.model.evaluation import score
 
@@ -107,35 +108,45 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
     if scores is None or not scores.rows:
         raise FormatError(f"{data}: has no rows to evaluate")
     if as_json:
-        print_json({"model": model, "data": data, **scores.to_body()})
+        print_json({"model": model, "data": data, "protected": False, **scores.to_body()})
     else:
         _print_scores(scores)
 
 
 def _print_scores(scores: Scores) -> None:
-    from discreet.schema import text_of
-
-    printer = console()
-    low, high = scores.interval
-    label, baseline = scores.majority
-    printer.print(f"rows       {scores.rows:,}")
-    printer.print(f"accuracy   {scores.accuracy:.4f}   95 % interval {low:.4f} to {high:.4f}")
-    printer.print(f"baseline   {baseline:.4f}   always {text_of(label)!r}")
-    printer.print(f"log loss   {scores.log_loss:.4f}\n")
-    names = [text_of(value) for value in scores.classes]
+    body, printer = scores.to_body(), console()
+    label = body["baseline"]["class"]
+    lines = (
+        ("accuracy", body["accuracy"], body["interval"], ""),
+        ("baseline", body["baseline"]["accuracy"], body["baseline"]["interval"],
+         f"   always {label!r}"),
+        ("log loss", body["log_loss"], body["log_loss_interval"], ""),
+        ("calibration error", body["calibration_error"], body["calibration_interval"],
+         "   mean gap between confidence and hit rate"),
+    )  # fmt: skip
+    printer.print(f"{'rows':<18} {scores.rows:,}")
+    for name, value, (low, high), note in lines:
+        printer.print(f"{name:<18} {value:.4f}   95 % interval {low:.4f} to {high:.4f}{note}")
     by_class = table("by class", "class", ">rows", ">precision", ">recall")
-    parts = zip(names, scores.confusion.sum(axis=1), scores.precision, scores.recall, strict=True)
-    for name, rows, precision, recall in parts:
-        by_class.add_row(name, f"{rows:,}", _share(precision), _share(recall))
+    for name, one in body["classes"].items():
+        parts = [(one[key], one[f"{key}_interval"]) for key in ("precision", "recall")]
+        by_class.add_row(name, f"{one['rows']:,}", *(_share(value, ends) for value, ends in parts))
     printer.print(by_class)
+    reliable = table("calibration: said, and was right", ">confidence", ">rows", ">right")
+    for one in body["reliability"]:
+        right = _share(one["hits"], one["interval"])
+        reliable.add_row(f"{one['confidence']:.3f}", f"{one['rows']:,}", right)
+    printer.print(reliable)
+    names = list(body["classes"])
     confusion = table("down: true class, across: predicted", "", *(f">{name}" for name in names))
     for name, row in zip(names, scores.confusion, strict=True):
         confusion.add_row(name, *(f"{number:,}" for number in row))
     printer.print(confusion)
+    printer.print("These figures are about raw data and are not protected.")
 
 
-def _share(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"
+def _share(value: float, interval: list[float]) -> str:
+    return "-" if value != value else f"{value:.3f} ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 @click.command(
@@ -219,3 +230,74 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
         print_json({"output": output, "format": kind, "bytes": len(content)})
     else:
         click.echo(f"{output}: {len(content):,} bytes", err=True)
+
+
+@click.command(
+    epilog=example(
+        "discreet sample model.json -n 1000 -o synthetic.csv",
+    )
+)
+@click.argument("model")
+@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), help="The same records again.")
+@click.option(
+    "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."
+)
+@json_option
+def sample(model: str, count: int, seed: int | None, output: str | None, as_json: bool) -> None:
+    """Draw synthetic records from a released MODEL, at no further cost in privacy.
+
+    They follow what the model knows: class shares, and each feature within a class; features are
+    independent within a class. The promise stands in the header: lines that begin with # in a CSV
+    file (pandas.read_csv(..., comment="#") skips them), metadata in a Parquet file.
+    """
+    from discreet.model.sampling import sample as drawn
+
+    trained = read_model(model)
+    columns = drawn(trained, count, seed)
+    promise = [
+        "synthetic records, drawn from a released model",
+        *str(trained.guarantee).split("\n"),
+    ]
+    if as_json and output is None:
+        values = {name: list(column) for name, column in columns.items()}
+        print_json({"rows": count, "promise": "\n".join(promise), "columns": values})
+        return
+    if output is None:
+        click.echo(_csv_of(columns, promise), nl=False)
+        return
+    if output.lower().endswith(".parquet"):
+        write(output, _parquet_of(columns, promise))
+    elif output.lower().endswith(".csv"):
+        write(output, _csv_of(columns, promise))
+    else:
+        raise FormatError(f"{output}: records go to a file that ends in .csv or .parquet")
+    if as_json:
+        print_json({"output": output, "rows": count, "promise": "\n".join(promise)})
+    else:
+        click.echo(f"{output}: {count:,} synthetic records", err=True)
+
+
+def _csv_of(columns: dict[str, Any], promise: list[str]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    text.writelines(f"# {line.strip()}\n" for line in promise)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def _parquet_of(columns: dict[str, Any], promise: list[str]) -> bytes:
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    made = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
+    metadata = {**(made.schema.metadata or {}), b"discreet.promise": "\n".join(promise).encode()}
+    file = io.BytesIO()
+    pa.parquet.write_table(made.replace_schema_metadata(metadata), file)
+    return file.getvalue()
