@@ -54,6 +54,7 @@ def rows_of(name: str) -> tuple[Any, np.ndarray, Any]:
 def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
     from discreet import LocalNB
+    from discreet.papers.local_nb import published
 
     name, epsilon, method, repeats = task
     warnings.simplefilter("ignore")
@@ -62,11 +63,11 @@ def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray
     for repeat in range(repeats):
         order = np.random.default_rng(repeat).permutation(len(y))
         train, test = np.split(order, [int(0.8 * len(y))])
-        options = {} if method == "default" else {
-            "oracle": method, "plan": "paper", "postprocess": "paper", "assignment": "draw",
-            **({"theta": 0.25} if method == "the" else {}),
-        }  # fmt: skip
-        nb = LocalNB(epsilon, schema=schema, bins=BINS.get(name, 8), random_state=repeat, **options)
+        more = {"schema": schema, "bins": BINS.get(name, 8), "random_state": repeat}
+        if method == "default":
+            nb = LocalNB(epsilon, **more)
+        else:
+            nb = published(epsilon, oracle=method, theta=0.25 if method == "the" else None, **more)
         nb.fit(X.iloc[train], y[train])
         scores.append(nb.score(X.iloc[test], y[test]))
     return name, epsilon, method, np.array(scores)

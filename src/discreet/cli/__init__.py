@@ -38,6 +38,7 @@ COMMANDS = {
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
     "sample": ("predict", "Draw synthetic records from a released model."),
     "compare": ("compare", "What each degree of trust costs on your own table."),
+    "reproduce": ("reproduce", "Recompute the papers' experiments, with verdicts."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
     "audit": ("audit", "Try to break a promise: yours, ours, anybody's."),
     "budget": ("budget", "What was spent on people, what is left, what a step would cost."),
