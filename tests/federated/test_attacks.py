@@ -28,6 +28,7 @@ from discreet.federated.crypto.masks import pair_key, residues, unsealed
 from discreet.federated.crypto.packing import Slots
 from discreet.federated.crypto.paillier import Encryptor, generate
 from discreet.federated.horizontal.arithmetic import opened, slots_of
+from discreet.papers.published_parties import centred, pad_of
 
 FALSE_ALARM = 1e-6
 """Chance that a statistical check here fails although everything is right."""
@@ -63,22 +64,10 @@ def broken(small_key, other_key):
 # ---------------------------------------------------------------- the attacks, as code
 
 
-def centred(number, n):
-    number = int(number) % n
-    return number if number < n // 2 else number - n
-
-
 def quotient(key, one, two):
     """A and D: the quotient of two ciphertexts of one provider, decrypted."""
     modulus = key.public.modulus
     return centred(key.decrypt(int(one) * pow(int(two), -1, int(modulus)) % modulus), key.public.n)
-
-
-def pad_of(key, total, cells):
-    """B: sum over v of Dec(e_ij(v)) minus Dec(e_i) is (D - 1) alpha."""
-    n = key.public.n
-    gap = sum(key.decrypt(int(one)) for one in cells) - key.decrypt(int(total))
-    return gap * pow(len(cells) - 1, -1, n) % n
 
 
 def under_pad(key, ciphertext, pad):

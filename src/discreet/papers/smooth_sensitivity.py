@@ -351,8 +351,10 @@ def statements(results: Results) -> Iterator[Statement]:
         "not the deviation, which the sound global method does too",
     )  # fmt: skip
     if "mushroom" in _tables(results, "4"):
-        four = [_over(results, "mushroom", m) for m in ("global-published", "smooth, published",
-                                                         "smooth", "trimmed", "global")]  # fmt: skip
+        four = [
+            _over(results, "mushroom", m)
+            for m in ("global-published", "smooth, published", "smooth", "trimmed", "global")
+        ]
         apart = max(four) - min(four)
         yield Statement(
             "The methods are the same on Mushroom, which has no numbers",
