@@ -277,7 +277,11 @@ def statements(results: Results) -> Iterator[Statement]:
         "Piecewise is good at small and at large epsilon",
         "worst variance over the better of Laplace and Duchi: "
         + ", ".join(f"{ratio:.2f} at {e:g}" for e, ratio in behind.items()),
-        "holds" if not bad else f"holds only from epsilon {min(set(epsilons) - set(bad)):g}",
+        "holds"
+        if not bad
+        else "does not hold"
+        if len(bad) == len(epsilons)
+        else f"holds only from epsilon {min(set(epsilons) - set(bad)):g}",
         "" if not bad else "below that Duchi's two values have less variance; Hybrid mixes both",
     )
     biased = {
@@ -336,8 +340,8 @@ def _why(listing: str) -> str:
 
 
 def _crossing(at: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """The points between which values change their sign; the ends if they do not."""
+    """The points between which values change their sign; NaN if they do not."""
     for (a, x), (b, y) in itertools.pairwise(zip(at, values, strict=True)):
         if x > 0 >= y:
             return a, b
-    return at[0], at[-1]
+    return math.nan, math.nan

@@ -137,8 +137,8 @@ class Published:
 
 def centred(number: Any, n: Any) -> int:
     """A residue modulo n as a number around zero."""
-    number = int(number) % int(n)
-    return number if number < int(n) // 2 else number - int(n)
+    whole, size = int(number) % int(n), int(n)
+    return whole if whole < size // 2 else whole - size
 
 
 def pad_of(key: PrivateKey, total: Any, cells: Sequence[Any]) -> int:

@@ -1,0 +1,138 @@
+"""Reproductions: finished cells are kept, changed code is noticed, pages carry every verdict."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from discreet.cli import main
+from discreet.papers import mechanisms, multi_party, reproduction, smooth_sensitivity
+from discreet.papers.local_nb import _everyone_answers_all
+from discreet.papers.reproduction import PAPERS, Cell, Results, Run, reproduce
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The mechanisms paper with few cells, and how often one was computed."""
+    calls = []
+    real, few = mechanisms.compute, [c for c in mechanisms.cells(True) if c.figure != "bayes"]
+
+    def compute(cell, repeats, quick):
+        calls.append(cell)
+        return real(cell, repeats, quick)
+
+    monkeypatch.setattr(mechanisms, "compute", compute)
+    monkeypatch.setattr(mechanisms, "cells", lambda quick: few)
+    return calls
+
+
+def run(tmp_path, **more):
+    return Run(tmp_path / "out", 5, True, jobs=1, cache=tmp_path / "cache", **more)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_ended(counted, tmp_path, monkeypatch):
+    page = reproduce("mechanisms", run(tmp_path))
+    first, text = len(counted), page.read_text()
+    assert first == len(mechanisms.cells(True))
+    reproduce("mechanisms", run(tmp_path))
+    assert len(counted) == first  # nothing was computed again
+    assert page.read_text() == text
+    some = sorted((tmp_path / "cache" / "mechanisms").iterdir())[0]
+    some.unlink()
+    reproduce("mechanisms", run(tmp_path))
+    assert len(counted) == first + 1
+    monkeypatch.setattr(reproduction, "_digest", lambda module: "other code")
+    reproduce("mechanisms", run(tmp_path))
+    assert len(counted) == 2 * first + 1
+
+
+@pytest.mark.slow
+def test_what_is_written_has_every_cell_and_every_verdict(counted, tmp_path):
+    page = reproduce("mechanisms", run(tmp_path))
+    rows = list(csv.DictReader((tmp_path / "out/mechanisms/cells.csv").open()))
+    assert {row["figure"] for row in rows} == {"error", "listings", "bias", "example"}
+    simulated = [row for row in rows if row["metric"] == "mean squared error"]
+    assert all(float(row["standard_error"]) > 0 for row in simulated)
+    assert all(row["repetitions"] == "5" for row in simulated)
+    text = page.read_text()
+    found = text.count("**holds") + text.count("**does not hold")
+    assert found == 4 + len(mechanisms.LISTINGS)
+    assert "0.0056" in text
+    if "errors.svg" in text:  # where matplotlib is installed
+        for name in ("errors", "listings"):
+            assert (tmp_path / f"out/mechanisms/{name}.svg").stat().st_size > 1000
+            assert (tmp_path / f"out/mechanisms/{name}.png").stat().st_size > 1000
+
+
+def test_the_listings_have_the_epsilons_that_enumeration_gives():
+    found = {
+        one: mechanisms.compute(Cell.of("listings", listing=one, claimed=1.0), 2, True)["epsilon"][
+            0
+        ]
+        for one in mechanisms.LISTINGS
+        if "256" not in one
+    }
+    assert found["5.1 Laplace"] == pytest.approx(1)
+    assert found["5.2 Duchi, one number"] == pytest.approx(1)
+    assert found["5.3 Duchi, d = 2"] == pytest.approx(2.0986, abs=1e-4)
+    assert found["the text's Duchi, d = 2"] == pytest.approx(np.log(1 + np.e))
+    assert found["5.4 Piecewise, grid 16"] > np.log(2 * 16)
+
+
+def test_a_verdict_follows_the_figures():
+    """The known-bad twin: with other values the same statement gets another verdict."""
+    cells = [c for c in mechanisms.cells(True) if c.figure != "bayes"]
+    values = {cell: mechanisms.compute(cell, 4, True) for cell in cells}
+    good = {one.said: one.verdict for one in mechanisms.statements(Results(values))}
+    assert good["Laplace is worse than Duchi below epsilon 2.3 and better above"] == "holds"
+    assert good["5.3 Duchi, d = 2 has the epsilon it claims"] == "does not hold"
+    for cell in cells:
+        if cell.figure == "listings":
+            values[cell] = {"epsilon": [cell["claimed"]]}
+        if cell.figure == "error" and cell["mechanism"] == "Laplace":
+            values[cell] = values[cell] | {"worst variance": [1e-9]}
+    bad = {one.said: one.verdict for one in mechanisms.statements(Results(values))}
+    assert bad["5.3 Duchi, d = 2 has the epsilon it claims"] == "holds"
+    assert bad["Piecewise is good at small and at large epsilon"] == "does not hold"
+    crossing = "Laplace is worse than Duchi below epsilon 2.3 and better above"
+    assert bad[crossing] != "holds"
+
+
+@pytest.mark.data
+def test_the_published_collector_reads_every_count_and_smooth_as_printed_claims_too_little():
+    found = multi_party.compute(Cell.of("attack", table="balance_scale"), 2, True)
+    assert found["read exactly"] == [1.0]
+    assert smooth_sensitivity.compute(Cell.of("sound", claimed=0.1), 2, True)["epsilon"][0] > 0.6
+    ratios = smooth_sensitivity.compute(Cell.of("sensitivity"), 2, True)["printed over true"]
+    assert min(ratios) < 0.8
+    assert max(ratios) <= 1 + 1e-9
+
+
+def test_every_answer_counts_once_where_everyone_answers_everything():
+    """Without noise, n + 1 reports from everyone give the exact classifier."""
+    from discreet import LocalNB
+    from discreet.datasets import balance_scale
+
+    data = balance_scale()
+    X, y = data.X, data.y
+    nb = LocalNB(40.0, oracle="de", plan="paper", postprocess="paper", assignment="draw",
+                 schema=data.schema, bins=5, random_state=0).fit(X[:50], y[:50])  # fmt: skip
+    found = _everyone_answers_all(nb.plan_, X, y, X, y, 0)
+    exact = LocalNB(float("inf"), schema=data.schema, bins=5, random_state=0).fit(X, y)
+    assert found == pytest.approx(exact.score(X, y), abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_command_lists_its_papers_and_writes_where_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(PAPERS) == {"local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi-party"}
+    words = ["reproduce", "surveys", "--figure", "6", "--quick", "--jobs", "1", "--json"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["pages"] == {"surveys": "papers/surveys.md"}
+    assert (tmp_path / "papers/surveys/cells.csv").exists()
+    assert CliRunner().invoke(main, ["reproduce", "nothing"]).exit_code == 2
