@@ -185,8 +185,8 @@ PAGE = "<!doctype html><html lang=en><title>vectors</title>"
 
 
 @contextmanager
-def page(opened: Any, static: Path) -> Iterator[Any]:
-    """A page of a secure place whose modules are those of a folder, and answer.mjs."""
+def page(opened: Any, static: Path, address: str = "http://localhost/") -> Iterator[Any]:
+    """A page whose modules are those of a folder, and answer.mjs; localhost is a secure place."""
     context = opened.new_context()
 
     def serve(route: Any) -> None:
@@ -199,7 +199,7 @@ def page(opened: Any, static: Path) -> Iterator[Any]:
 
     context.route("**/*", serve)
     shown = context.new_page()
-    shown.goto("http://localhost/")
+    shown.goto(address)
     try:
         yield shown
     finally:

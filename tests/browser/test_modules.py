@@ -21,7 +21,7 @@ from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import Law, Related, Unrelated
 from discreet.survey import Group, Questionnaire
-from programs import STATIC, evaluated, modules, tsc
+from programs import STATIC, evaluated, modules, page, tsc
 
 pytestmark = pytest.mark.browser
 
@@ -215,6 +215,17 @@ def test_damaged_documents_are_refused_with_a_reason(static: Path) -> None:
     assert len(found) > 500
     assert set(found) <= {None, "document", "version", "unprotected"}
     assert found.count("document") > len(found) / 4
+
+
+def test_an_insecure_page_is_told_why_nothing_works(chromium: Any, static: Path) -> None:
+    script = """async (text) => {
+      const { collectionOf } = await import("/draw.js");
+      const made = collectionOf(new TextEncoder().encode(text));
+      return made.then(() => "read", (error) => error.reason);
+    }"""
+    for address, found in (("http://survey.example/", "insecure"), ("http://localhost/", "read")):
+        with page(chromium, static, address) as shown:
+            assert shown.evaluate(script, plan().canonical().decode()) == found
 
 
 def described(mechanism: Any) -> dict[str, Any]:

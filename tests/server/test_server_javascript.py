@@ -1,8 +1,9 @@
-"""The example for makers of apps answers a real server, once."""
+"""The example and the page for makers of apps answer a real server, once."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from servers import RECORD, added, plan, serving
 
 from discreet.collection.report import Report, identity_of
 from discreet.server.database import Database
-from programs import node
+from programs import modules, node
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "app" / "answer.mjs"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "app" / "answer.mjs"
+PAGE = ROOT / "docs" / "how-to" / "answer-from-an-app.md"
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -25,6 +28,40 @@ def ran(address: str, answers: dict[str, object], folder: Path) -> subprocess.Co
     files = [str(folder / "answers.json"), str(folder / "kept.json")]
     command = [program, str(EXAMPLE), address, *files]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+APP = """
+const [, , folder, survey] = process.argv;
+const digest = undefined, store = new Map(), truth = {truth};
+const kept = async (name) => store.get(name);
+const keep = async (name, value) => (store.set(name, value), value);
+const ask = async (name, choices) => choices.find(({ value, between }) => value === truth[name]
+  || (between && between[0] <= truth[name] && truth[name] <= between[1])).answer;
+{steps}
+if (!(DrawError && shown.every((one) => one > 0 && one <= 100))) throw new Error("no facts");
+console.log(sent.status);
+"""
+
+
+def test_the_steps_of_the_page_for_makers_of_apps_work(tmp_path: Path) -> None:
+    (steps,) = re.findall(r"^```js\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    steps = re.sub(r"^import .* from .*$", "", steps, flags=re.M)
+    imports = """
+      const { collectionOf, DrawError } = await import(`${process.argv[2]}/draw.js`);
+      const { factsOf, outOf, posteriorOf } = await import(`${process.argv[2]}/promise.js`);
+    """
+    script = tmp_path / "app.mjs"
+    text = APP.replace("{truth}", json.dumps(RECORD)).replace("{steps}", imports + steps)
+    script.write_text(text, encoding="utf-8")
+    static = modules(tmp_path)
+    with Database(f"sqlite:///{tmp_path}/collected.db") as database:
+        database.migrate()
+        added(database, plan(), batch=1)
+        with serving(database) as live:
+            address = f"{live.base}/api/v1/surveys/health"
+            command = [str(node()), str(script), static.as_uri(), address]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.stdout.split() == ["201"], done.stderr
 
 
 def test_an_app_answers_once_and_can_withdraw(tmp_path: Path) -> None:

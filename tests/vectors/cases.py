@@ -155,7 +155,8 @@ def _cells(collection: Any, name: str) -> Cells:
     schema = collection.schema
     if name == schema.target:
         return Cells(Categorical(schema.target, schema.classes, optional=False))
-    if isinstance(schema[name], Numeric) and name not in collection.cells:
+    asked_by_number = name not in collection.cells or name in getattr(collection, "averaged", ())
+    if isinstance(schema[name], Numeric) and asked_by_number:
         raise IndexError(name)
     return collection.cells.get(name) or Cells.of(schema, name)
 

@@ -377,6 +377,7 @@ function refuseInexact(value) {
 
 /** @param {Uint8Array} bytes */
 async function sha256(bytes) {
+  if (!crypto.subtle) throw new DrawError("insecure", "hashes need a secure page: https, or localhost");
   return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
 }
 

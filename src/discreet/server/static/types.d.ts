@@ -51,12 +51,13 @@ export interface ReportOptions {
  * Why something is refused.
  *
  * Of the document: `document` (damaged, contradicts itself, not the canonical bytes), `digest`,
- * `version`, `unprotected`. Of the call: `group`, `device` (drawn by hand, or not), `personal`.
+ * `version`, `unprotected`. Of the place: `insecure` (a page that is neither https nor localhost has
+ * no hashes). Of the call: `group`, `device` (drawn by hand, or not), `personal`.
  * Of an answer, whose name is in `field`: `unasked`, `missing`, `unknown` (not a public
  * value), `ambiguous` (a label of several bins), `number`, `whole`, `outside` (the bounds), `cell`.
  */
 export type Reason =
-  | "document" | "digest" | "version" | "unprotected" | "group" | "device" | "personal"
+  | "document" | "digest" | "version" | "unprotected" | "insecure" | "group" | "device" | "personal"
   | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "whole" | "outside" | "cell";
 
 export type Plain = { [name: string]: any };
