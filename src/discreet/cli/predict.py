@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
     epilog=example(
         "discreet predict model.json people.csv --proba -o predicted.csv",
         "discreet predict model.json people.csv --explain 0",
+        "discreet predict model.json people.csv --uncertainty statistics.json",
     )
 )
 @click.argument("model")
@@ -38,38 +40,79 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
     metavar="ROW",
     help="Explain this row; 0 is first.",
 )
+@click.option(
+    "--uncertainty",
+    metavar="STATISTICS",
+    help="The noisy numbers that the model was made of: also write how steady each decision is.",
+)
 @json_option
 def predict(
-    model: str, data: str, output: str | None, proba: bool, row: int | None, as_json: bool
+    model: str,
+    data: str,
+    output: str | None,
+    proba: bool,
+    row: int | None,
+    uncertainty: str | None,
+    as_json: bool,
 ) -> None:
     """Predict the class of every row of DATA (CSV or Parquet) with a MODEL file.
 
     Rows are read and written piece by piece, so files may be larger than memory; with --json and
     without -o, all predictions are held until the end.
+
+    With --uncertainty there is a column "steady": how probably the classifier without noise would
+    decide the same. Models are drawn from the known noise, so a row below 0.5 is decided by chance.
     """
     from discreet.cli.predictions import opened
 
     trained = read_model(model)
     if row is not None:
-        if output is not None or proba:
-            raise click.UsageError("--explain prints one row; leave out --output and --proba.")
+        if output is not None or proba or uncertainty:
+            raise click.UsageError(
+                "--explain prints one row; leave out --output, --proba and --uncertainty."
+            )
         explanation = _explain(trained, data, row)
         if as_json:
             print_json({"row": row, **explanation.to_body()})
         else:
             click.echo(str(explanation))
         return
+    drawn = _drawn(trained, uncertainty) if uncertainty else None
     done, pieces = 0, batches(data, trained.inputs.names)
     quiet = output is None and sys.stdout.isatty()
     with (
-        opened(output, trained.schema.classes, proba, as_json) as put,
+        opened(output, trained.schema.classes, proba, as_json, drawn is not None) as put,
         progress("predicting", quiet=quiet) as advance,
         about(data),
     ):
         for batch in pieces:
-            put(trained.predict_joint_log_proba(batch))
+            joint = trained.predict_joint_log_proba(batch)
+            put(joint, None if drawn is None else drawn(batch, joint))
             done += batch.num_rows
             advance(done)
+
+
+def _drawn(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
+    """A function of rows and scores that gives how steady each decision is."""
+    from discreet.documents import read_text
+    from discreet.estimation import estimate
+    from discreet.estimation.uncertainty import ASIDE, DRAWS, drawn_models
+    from discreet.statistics import Statistics
+
+    with about(path):
+        statistics = Statistics.from_json(read_text(path))
+        if estimate(statistics).to_json() != model.to_json():
+            raise FormatError("these are not the statistics that the model was made of")
+        models = [] if statistics.exact else list(drawn_models(statistics))
+
+    def steady(rows: Any, joint: Any) -> Any:
+        decision = joint.argmax(axis=1)
+        if not models:
+            return decision * 0.0 + 1.0
+        same = sum(one.predict_joint_log_proba(rows).argmax(axis=1) == decision for one in models)
+        return ASIDE / 2 + (1 - ASIDE) * same / DRAWS
+
+    return steady
 
 
 def _explain(model: NaiveBayesModel, data: str, row: int) -> Explanation:

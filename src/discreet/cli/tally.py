@@ -253,22 +253,39 @@ def training(kind: Wording) -> click.Command:
         type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
         help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
     )
+    @click.option(
+        "--statistics", type=OUTPUT, help="Also write the estimates, for predict --uncertainty."
+    )
     @json_option
-    def command(tallies: tuple[str, ...], output: str, postprocess: Any, as_json: bool) -> None:
+    def command(
+        tallies: tuple[str, ...],
+        output: str,
+        postprocess: Any,
+        statistics: str | None,
+        as_json: bool,
+    ) -> None:
         """Estimate a model from a TALLY file, or from the tallies of several waves.
 
         Waves are collections of different people by plans of their own, about the same schema and
         bins.
         """
+        from dataclasses import replace
+
         import numpy as np
 
         from discreet.estimation import estimate
+        from discreet.statistics import Scoring
 
         waves = [read_tally(kind, tally) for tally in tallies]
         with about(", ".join(tallies)):
-            model = estimate(_statistics(kind, waves), postprocess)
+            found = _statistics(kind, waves)
+            if postprocess is not None:
+                found = replace(found, scoring=Scoring(postprocess))
+            model = estimate(found)
         reports, people = sum(one.reports for one in waves), sum(one.people for one in waves)
         write(output, model.to_json())
+        if statistics is not None:
+            write(statistics, found.to_json())
         classes = [text_of(value) for value in model.schema.classes]
         prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
         if as_json:

@@ -66,6 +66,9 @@ class Shares(click.ParamType[dict[str, float]]):
     "--void", is_flag=True, help="Charge even a promise that is not kept, and mark the ledger so."
 )
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
+@click.option(
+    "--statistics", type=OUTPUT, help="Also write the noisy numbers, for predict --uncertainty."
+)
 @json_option
 def train(
     data: str,
@@ -82,6 +85,7 @@ def train(
     budget_total_delta: float,
     void: bool,
     output: str,
+    statistics: str | None,
     as_json: bool,
 ) -> None:
     """Train a classifier on DATA under a promise to everyone in it.
@@ -124,6 +128,8 @@ def train(
             spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
         released = release(rows, **asked, random=CryptoRandom())
     write(output, estimate(released).to_json())
+    if statistics is not None:
+        write(statistics, released.to_json())
     promise = released.guarantee
     if as_json:
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
