@@ -111,16 +111,22 @@ def test_node_draws_what_the_vectors_say(static: Path) -> None:
         assert wrong(twin, list(VECTORS)) is None
 
 
+def wrong_cell(twin: Node, collections: dict[str, Any]) -> str | None:
+    """The first oddly spelt answer that a client puts into another cell."""
+    odd = list(odd_cases(collections))
+    found = answered(twin, [case.to_json() for case, _, _ in odd])
+    for (case, name, cell), made in zip(odd, found, strict=True):
+        if len(made.get("error", "")) > 20 or cell_in(made, case.collection, name) != cell:
+            return f"{written(case.answers)}: {made}, not {cell}"
+    return None
+
+
 @pytest.mark.browser
 def test_node_encodes_odd_answers_as_the_vectors_say(
     static: Path, collections: dict[str, Any]
 ) -> None:
-    odd = list(odd_cases(collections))
     with Node(static) as twin:
-        found = answered(twin, [case.to_json() for case, _, _ in odd])
-        for (case, name, cell), made in zip(odd, found, strict=True):
-            assert len(made.get("error", "")) < 20, made
-            assert cell_in(made, case.collection, name) == cell, written(case.answers)
+        assert wrong_cell(twin, collections) is None
 
 
 IN_THE_PAGE = """async ([documents, cases, labels]) => {
@@ -285,9 +291,14 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_client_with_one_mistake_fails_the_vectors(mistake: str, tmp_path: Path) -> None:
+def test_a_client_with_one_mistake_fails_the_vectors(
+    mistake: str, tmp_path: Path, collections: dict[str, Any]
+) -> None:
     with Node(modules(tmp_path, MISTAKES[mistake])) as twin:
         found = wrong(twin, list(VECTORS))
+    if found is None:
+        with Node(tmp_path / "static") as twin:
+            found = wrong_cell(twin, collections)
     assert found is not None
     assert "SyntaxError" not in found
     assert "ReferenceError" not in found
