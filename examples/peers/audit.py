@@ -1,0 +1,89 @@
+"""Audit two public libraries, each in an environment of its own.
+
+    python examples/peers/audit.py           # makes .venv-peers/, then a minute or two
+
+A library that cannot live beside discreet runs in a child process; what it releases comes back as
+one line of JSON. To the audit it is a callable like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from discreet.audit import Audit, Effort, Pair, audit, of_function
+
+HOME = Path(__file__).resolve().parents[2] / ".venv-peers"
+
+GAUSSIAN = """
+import json, sys, warnings
+import numpy as np
+from diffprivlib.models import GaussianNB
+warnings.simplefilter("ignore")
+for line in sys.stdin:
+    X, y = json.loads(line)
+    nb = GaussianNB(epsilon=1.0, bounds=(1.5, 1.55), priors=None).fit(np.array(X), np.array(y))
+    sums = nb.class_count_[:, None] * nb.theta_
+    released = {"counts": nb.class_count_.tolist(), "sums": sums.tolist()}
+    print(json.dumps(released[sys.argv[1]]), flush=True)
+"""
+
+SUBSET = """
+import json, sys
+from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
+for line in sys.stdin:
+    value, size, epsilon = json.loads(line)
+    print(json.dumps([int(one) for one in SS_Client(value, size, epsilon)]), flush=True)
+"""
+
+
+class Elsewhere:
+    """A program in another environment: one line of JSON in, one line out."""
+
+    def __init__(self, name: str, packages: list[str], script: str, *words: str) -> None:
+        folder = HOME / name
+        python = folder / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
+        self.child = subprocess.Popen(
+            [str(python), "-c", script, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, given: Any) -> Any:
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        self.child.stdin.write(json.dumps(given) + "\n")
+        self.child.stdin.flush()
+        return json.loads(self.child.stdout.readline())
+
+
+def gaussian_nb(what: str, samples: int) -> Audit:
+    """Diffprivlib 0.6.6: counts add up to the exact n; noise for a sum ignores how far it is."""
+    X, y = [[1.5]] * 20 + [[1.55]] * 20, [0] * 20 + [1] * 20
+    pair = Pair("40 rows", "39 rows", (X, y), (X[:-1], y[:-1]))
+    packages = ["diffprivlib==0.6.6", "scikit-learn==1.5.2", "numpy<2.3"]
+    program = Elsewhere("diffprivlib", packages, GAUSSIAN, what)
+    return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
+
+
+def subset_selection(size: int, samples: int) -> Audit:
+    """multi-freq-ldpy 0.2.5: the true value, if it is in the subset, stands in front."""
+    pair = Pair("value 0", "value 1", [0, size, 1.0], [1, size, 1.0])
+    program = Elsewhere("multi-freq-ldpy", ["multi-freq-ldpy==0.2.5"], SUBSET)
+    return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
+
+
+if __name__ == "__main__":
+    print("diffprivlib GaussianNB, bounds [1.5, 1.55], class counts")
+    print(f"  {gaussian_nb('counts', 1000)}")
+    print("diffprivlib GaussianNB, bounds [1.5, 1.55], sums")
+    print(f"  {gaussian_nb('sums', 2000)}")
+    print("multi-freq-ldpy subset selection, 10 values")
+    print(f"  {subset_selection(10, 16000)}")
