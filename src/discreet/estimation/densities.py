@@ -38,6 +38,11 @@ def gaussian_factors(
             absent = np.maximum(np.asarray(one.missing, float), 0.0)
             missing = (absent + 0.5) / (absent + present + 1.0)
         variance = np.maximum(variance, 1e-18)
+        if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+            raise EstimationError(
+                f"{name}: its numbers are so large that their squares leave floating point; divide "
+                "the column by a power of ten"
+            )
         factors[name] = GaussianFactor(one.feature, mean, variance, truncated, missing)
     return factors
 

@@ -1,0 +1,237 @@
+"""Claims: whatever fails, and whenever, nothing acknowledged is lost and nothing is paid twice.
+
+A child process does the work and dies at the k-th time it touches the disk, for every k: before a
+file is opened, synced, linked or renamed. Then the next process finds either everything or
+nothing, and goes on. Full disks are real limits of the operating system; clocks are set.
+"""
+
+from __future__ import annotations
+
+import datetime as clock
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet import Categorical, Guarantee, Numeric, Schema
+from discreet import ledger as ledger_module
+from discreet.collection.report import Report
+from discreet.collection.respondent import FolderStore, Respondent
+from discreet.errors import DiscreetError, FormatError, PrivacyError
+from discreet.ledger import Ledger
+from discreet.local.planning import make_plan
+
+SCHEMA = Schema(
+    [Numeric("a", 0, 1), Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"]
+)
+PLAN = make_plan(SCHEMA, 1.0)
+RECORD = {"a": 0.5, "b": "x", "c": "no"}
+POINTS = ("open", "fsync", "link", "replace", "rename", "unlink")
+"""What a program calls to change a disk."""
+MOST = 60
+
+
+def dying(k):
+    """Make the k-th call that touches the disk the last one of this process."""
+    calls = 0
+
+    def dies(real):
+        def call(*arguments, **options):
+            nonlocal calls
+            calls += 1
+            if calls == k:
+                os._exit(9)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in POINTS:
+        setattr(os, name, dies(getattr(os, name)))
+
+
+def child(work, k=0):
+    """Run work in a forked process that dies at the k-th touch; gives what it acknowledged."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(reading)
+        status = 1
+        try:
+            if k:
+                dying(k)
+            said = work()
+            os.write(writing, said.encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, "rb") as said:
+        acknowledged = said.read().decode()
+    _, status = os.waitpid(process, 0)
+    return acknowledged, os.waitstatus_to_exitcode(status)
+
+
+def every_death(work):
+    """Die at the first touch, at the second, … until the work is done; then once more alive."""
+    for k in range(1, MOST):
+        acknowledged, status = child(work, k)
+        yield k, acknowledged, status
+        if status == 0:
+            return
+    raise AssertionError("the work never ended")
+
+
+def test_a_charge_is_on_the_disk_whole_before_it_is_acknowledged(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger.create(path, 100.0)
+
+    def charge():
+        return repr(len(Ledger(path).charge(Guarantee(1.0), "training").entries))
+
+    deaths, before = 0, 0
+    for _, acknowledged, status in every_death(charge):
+        entries = len(Ledger(path).read().entries)
+        deaths += status == 9
+        if acknowledged:
+            assert entries == int(acknowledged)
+        assert before <= entries <= before + 1  # all of it or nothing, never twice
+        before = entries
+    assert deaths >= 4  # open, sync, rename, sync of the folder
+
+
+def test_a_round_is_paid_once_however_often_its_party_dies(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger.create(path, 1.0)
+
+    def charge():
+        Ledger(path).charge(Guarantee(1.0), "round 1", once=True)
+        return "paid"
+
+    assert [status for *_, status in every_death(charge)][-1] == 0
+    assert len(Ledger(path).read().entries) == 1
+
+
+def test_twin_a_round_that_is_not_recognised_is_paid_again(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger.create(path, 2.0)
+    for _ in range(2):
+        child(lambda: str(Ledger(path).charge(Guarantee(1.0), "round 1")))
+    assert len(Ledger(path).read().entries) == 2
+
+
+def test_a_report_that_left_is_the_report_that_is_sent_again(tmp_path):
+    store = tmp_path / "device"
+
+    def answer():
+        return Respondent(PLAN, FolderStore(store)).report(RECORD).to_json()
+
+    deaths, sent = 0, ""
+    for _, acknowledged, status in every_death(answer):
+        deaths += status == 9
+        kept = FolderStore(store).reports(PLAN.digest)
+        assert len(kept) <= 1
+        if kept:
+            sent = sent or kept[0].report
+            assert kept[0].report == sent  # drawn once, whatever died
+        if acknowledged:
+            assert acknowledged == sent
+    assert deaths >= 6
+    assert FolderStore(store).charges() == {PLAN.digest: 1.0}
+    assert Report.from_json(sent) == Respondent(PLAN, FolderStore(store)).report(RECORD)
+
+
+def test_twin_a_store_that_forgets_sends_two_reports(tmp_path):
+    """What the test above refuses: a new folder for every start."""
+    reports = set()
+    for k in range(12):
+        one, _ = child(
+            lambda k=k: Respondent(PLAN, FolderStore(tmp_path / str(k))).report(RECORD).to_json()
+        )
+        reports.add(one)
+    assert len(reports) > 1
+
+
+@pytest.fixture
+def full_disk():
+    """Files may not grow beyond a few bytes: writing fails as on a full disk."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, old[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_refuses_the_charge_and_keeps_the_ledger(tmp_path, request):
+    path = tmp_path / "ledger.json"
+    Ledger.create(path, 3.0).charge(Guarantee(1.0), "before")
+    content = path.read_bytes()
+    request.getfixturevalue("full_disk")
+    with pytest.raises(FormatError, match="cannot be written"):
+        Ledger(path).charge(Guarantee(1.0), "during")
+    assert path.read_bytes() == content
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
+
+
+def test_a_full_disk_sends_no_report_that_was_not_kept(tmp_path, request):
+    request.getfixturevalue("full_disk")
+    with pytest.raises(DiscreetError, match="cannot be written"):
+        Respondent(PLAN, FolderStore(tmp_path / "device")).report(RECORD)
+    assert FolderStore(tmp_path / "device").reports(PLAN.digest) == []
+
+
+@pytest.mark.parametrize("days", [-20_000, 0, 20_000])
+def test_a_clock_that_jumps_changes_no_sum(tmp_path, monkeypatch, days):
+    class Jumping(clock.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return clock.datetime(2030, 1, 1, tzinfo=tz) + clock.timedelta(days=days)
+
+    ledger = Ledger.create(tmp_path / "ledger.json", 1.0)
+    ledger.charge(Guarantee(0.5), "first")
+    monkeypatch.setattr(ledger_module, "datetime", Jumping)
+    assert float(ledger.charge(Guarantee(0.25), "second").left[0]) == 0.25
+    assert [one.what for one in ledger.read().entries] == ["first", "second"]
+    with pytest.raises(PrivacyError, match="are left"):
+        ledger.charge(Guarantee(0.5), "third")
+
+
+TRAIN = """
+import os, sys
+sys.path.insert(0, {here!r})
+from test_faults import dying
+from discreet.cli import main
+dying({k})
+main(["train", "people.csv", "--schema", "s.json", "--epsilon", "1", "--budget-file", "l.json",
+      "-o", "model.json"])
+"""
+
+
+@pytest.mark.slow
+def test_a_training_that_dies_has_paid_before_it_shows_anything(tmp_path):
+    (tmp_path / "s.json").write_text(SCHEMA.to_json())
+    rows = "".join(f"{i % 10 / 10},{'xy'[i % 2]},{'no' if i % 3 else 'yes'}\n" for i in range(60))
+    (tmp_path / "people.csv").write_text("a,b,c\n" + rows)
+    Ledger.create(tmp_path / "l.json", 100.0)
+    model, paid, died_paid = tmp_path / "model.json", 0, 0
+    for k in (2, 5, 6, 7, 8, 10, 1000):
+        model.unlink(missing_ok=True)
+        script = TRAIN.format(here=str(Path(__file__).parent), k=k)
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+        )
+        now = len(Ledger(tmp_path / "l.json").read().entries)
+        assert paid <= now <= paid + 1
+        if model.exists():
+            assert now == paid + 1  # what can be seen was paid for
+            json.loads(model.read_text())  # and is whole
+        died_paid += done.returncode == 9 and now == paid + 1
+        paid = now
+    assert done.returncode == 0
+    assert model.exists()
+    assert died_paid  # some died after paying and before showing: never refunded
