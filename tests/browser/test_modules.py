@@ -196,6 +196,48 @@ def test_documents_that_lie_or_protect_nobody_are_refused(static: Path) -> None:
     assert evaluated(static, READ, [text for text, _ in cases]) == [reason for _, reason in cases]
 
 
+def of_mean(name: str, size: int, features: int) -> dict[str, Any]:
+    """A plan with one question about numbers, as JSON."""
+    numbers = [Numeric(f"t{k}", -1, 1) for k in range(features)]
+    schema = Schema(numbers, "y", list(range(size // features)))
+    options = {"active": features} if name == "laplace" else {}
+    sizes = (size,) if size > 1 else ()
+    oracle = MEAN_ORACLES[name](1.0, *sizes, **options)
+    made = Plan(schema, 1.0, [Question(tuple(schema.names), oracle, 1, 1)])
+    return json.loads(made.canonical())  # type: ignore[no-any-return]
+
+
+def test_parameters_that_do_not_fit_together_are_refused(static: Path) -> None:
+    """Each would lose more than the formula of its loss says, or no report could be tallied."""
+    first = ["questions", 0, "parameters"]
+    noisy = of_mean("laplace", 4, 2)
+    scale = int(noisy["questions"][0]["parameters"]["scale_2_32"])
+    weaker = json.loads(changed(noisy, [*first, "active"], 1))
+    corner, window = of_mean("duchi-many", 4, 2), of_mean("piecewise", 1, 1)
+    mixed, some = of_mean("hybrid", 1, 1), of_mean("one-bit", 4, 2)
+    hadamard = json.loads(
+        Plan(
+            Schema([Categorical("f", ["a"])], "y", list(range(9))), 1.0,
+            [Question((), ORACLES["hr"](1.0, 9), 1)],
+        ).canonical()
+    )  # fmt: skip
+    lies = [
+        changed(weaker, [*first, "scale_2_32"], str(scale // 2)),  # noise for one number of two
+        changed(corner, [*first, "signs"], 4),  # ties
+        changed(window, [*first, "largest"], 10),
+        changed(window, [*first, "half"], 10),
+        changed(mixed, [*first, "sign"], 1),
+        changed(mixed, [*first, "duchi", "resolution"], 512),
+        changed(some, [*first, "each", "resolution"], 512),
+        changed(some, [*first, "sampled"], 2),  # twice the loss
+        changed(hadamard, [*first, "order"], 15),
+        changed(hadamard, [*first, "order"], 8),
+    ]
+    honest = [canonical(one).decode() for one in (noisy, corner, window, mixed, some, hadamard)]
+    assert evaluated(static, READ, honest) == [None] * len(honest)
+    assert evaluated(static, READ, lies) == ["document"] * len(lies)
+
+
 @pytest.mark.slow
 def test_damaged_documents_are_refused_with_a_reason(static: Path) -> None:
     """Any part left out or replaced: read, or refused with a reason, never an accident."""
