@@ -65,7 +65,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
-	@$(PIP) -e ".[test,lint,export,postgres,federated,server]" && touch $@ $(VENV)/.demo
+	@$(PIP) -e ".[test,lint,export,postgres,federated,server,plot]" && touch $@ $(VENV)/.demo
 
 $(VENV)/.bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@

@@ -324,6 +324,11 @@ class Guarantee:
             void=tuple(dict.fromkeys((*self.void, *other.void))),
         )
 
+    def _repr_html_(self) -> str:
+        from discreet.report.notebook import guarantee_html
+
+        return guarantee_html(self)
+
     def __str__(self) -> str:
         """The promise in plain words."""
         if math.isinf(self.epsilon):

@@ -311,6 +311,11 @@ class Schema:
                     "the target must not predict itself"
                 )
 
+    def _repr_html_(self) -> str:
+        from discreet.report.notebook import schema_html
+
+        return schema_html(self)
+
     def __repr__(self) -> str:
         count = len(self.names)
         some = ", ".join(self.names[:4]) + ", …" * (count > 4)

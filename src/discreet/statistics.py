@@ -332,6 +332,23 @@ class Statistics:
                 f"totals of shape {self.totals.shape} do not fit {len(self.schema.classes)} classes"
             )
 
+    def plot(self, feature: str, ax: Any = None) -> Any:
+        """The share of each cell within each class, with intervals (needs ``discreet[plot]``).
+
+        Parameters
+        ----------
+        feature : str
+        ax : matplotlib axes, optional
+        """
+        from discreet.report.plots import plot_statistics
+
+        return plot_statistics(self, feature, ax)
+
+    def _repr_html_(self) -> str:
+        from discreet.report.notebook import statistics_html
+
+        return statistics_html(self)
+
     @property
     def exact(self) -> bool:
         """Whether no number here carries noise."""

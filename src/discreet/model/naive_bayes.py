@@ -199,6 +199,23 @@ class NaiveBayesModel:
         """Print the promise, the priors and the strongest evidence for people."""
         show_model(self, strongest)
 
+    def plot(self, strongest: int = 12, ax: Any = None) -> Any:
+        """The strongest evidence as bars (needs ``discreet[plot]``); gives the matplotlib axes.
+
+        Parameters
+        ----------
+        strongest : int, default 12
+        ax : matplotlib axes, optional
+        """
+        from discreet.report.plots import plot_model
+
+        return plot_model(self, strongest, ax)
+
+    def _repr_html_(self) -> str:
+        from discreet.report.notebook import model_html
+
+        return model_html(self)
+
     def to_json(self) -> str:
         """Write the model as versioned JSON."""
         factors = [factor_body(factor) for factor in self.factors]

@@ -1,0 +1,149 @@
+"""Notebooks see tables and plots, and the notebooks of ``examples`` run."""
+
+import ast
+import builtins
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from discreet import CentralNB, EstimationError, LocalNB
+from discreet.datasets import mortgage
+from discreet.errors import MissingDependencyError
+from discreet.model.evaluation import score
+from discreet.report import plots
+from discreet.report.comparison import Settings, compare
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def people():
+    return mortgage(1500, seed=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(people):
+    return LocalNB(3.0, schema=people.schema, random_state=0).fit(people.X, people.y)
+
+
+class Cells(HTMLParser):
+    """The text of a table's cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.inside = [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = tag in ("td", "th", "caption", "p")
+        assert tag not in ("script", "style")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found.append(data)
+
+
+def test_a_schema_a_promise_statistics_and_a_model_are_tables(people, fitted):
+    schema = Cells(people.schema._repr_html_()).found
+    assert {"age", "whole number", "18 to 100", "missed_payment: no, yes"} <= set(schema)
+    promise = Cells(fitted.guarantee_._repr_html_()).found
+    assert str(fitted.guarantee_).splitlines()[0] in promise
+    statistics = Cells(fitted.statistics_._repr_html_()).found
+    assert f"{fitted.statistics_.totals[0]:,.1f}" in statistics
+    model = Cells(fitted.model_._repr_html_()).found
+    assert f"{fitted.class_prior_[0]:.3f}" in model
+    assert "strongest evidence" in model
+    central = CentralNB(1.0, method="moments", schema=people.schema, random_state=0)
+    central.fit(people.X, people.y)
+    assert "mean ± deviation" in Cells(central.model_._repr_html_()).found
+    assert "mean and variance" in Cells(central.statistics_._repr_html_()).found
+    assert len(repr(central)) < 300
+
+
+def test_names_cannot_break_out_of_a_table():
+    from discreet import Categorical, Schema
+
+    schema = Schema([Categorical("<script>", ["<b>", "&"])], "c", ["<i>", "y"])
+    text = schema._repr_html_()
+    assert "<script>" not in text
+    assert "<b>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_plots_show_what_the_numbers_say(people, fitted):
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = fitted.model_.plot(strongest=5)
+    assert len(ax.patches) == 5
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == sorted(widths)
+    ax = fitted.statistics_.plot("income")
+    drawn = ax.containers[0].lines[0].get_ydata()
+    table, totals = fitted.statistics_.tables["income"], fitted.statistics_.totals
+    assert list(drawn) == pytest.approx(list(table.counts[0] / totals[0]))
+    with pytest.raises(EstimationError, match="there are tables of"):
+        fitted.statistics_.plot("nothing")
+    scores = score(fitted.model_, people.X, people.y)
+    ax = plots.plot_reliability(scores)
+    points = ax.containers[0].lines[0].get_ydata()
+    assert list(points) == pytest.approx([one["hits"] for one in scores.to_body()["reliability"]])
+
+
+@pytest.mark.slow
+def test_accuracy_against_epsilon_is_the_comparison(people):
+    pytest.importorskip("matplotlib").use("Agg")
+    settings = Settings((0.5, 2.0), ("histogram", "auto"), folds=2, most_respondents=1000)
+    found = compare("people", people.schema, people.X, people.y, settings)
+    ax = plots.plot_accuracy(found)
+    central, local = (line.get_ydata().tolist() for line in ax.lines[:2])
+    assert central == [found.best("central", e).accuracy for e in (0.5, 2.0)]
+    assert local == [found.best("local", e).accuracy for e in (0.5, 2.0)]
+
+
+def test_a_missing_matplotlib_is_named_with_its_extra(fitted, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *more, **others):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *more, **others)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingDependencyError, match=r"discreet\[plot\]"):
+        fitted.model_.plot()
+
+
+def script_of(notebook):
+    """The code cells as a script that also asks the last value of a cell for its table."""
+    lines = ["import matplotlib", "matplotlib.use('Agg')"]
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert cell["outputs"] == []  # results are made, not kept
+        tree = ast.parse("".join(cell["source"]))
+        if isinstance(tree.body[-1], ast.Expr):
+            last = ast.unparse(tree.body.pop().value)
+            lines += [ast.unparse(tree), f"_value = {last}"]
+            lines += ["print(getattr(_value, '_repr_html_', lambda: repr(_value))())"]
+        else:
+            lines.append(ast.unparse(tree))
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_runs(notebook, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", script_of(notebook)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "<table>" in done.stdout or "At epsilon" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_there_are_three_notebooks():
+    assert len(NOTEBOOKS) == 3
