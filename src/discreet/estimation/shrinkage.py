@@ -3,6 +3,11 @@
 How strongly features depend on the class is learnt from all features together (a mixture over a
 grid of strengths, mixture.py); each cell is then shrunk towards "no dependence" by as much as
 its noise deserves. With no evidence at all, the model predicts the majority class.
+
+Shrinking probabilities shrinks the log-odds of rare cells most, log(0.6 / 0.01) much more than
+log(0.4 / 0.99). Where most features turn out to be strong, their noise averages out in the sum and
+that bias is what is left; so log-probabilities are mixed with those of the plain counts, by how
+many of the features are strong.
 """
 
 from __future__ import annotations
@@ -20,8 +25,13 @@ __all__ = ["shrunk", "soft", "toned_down"]
 STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 EM_STEPS = 30
 PRIOR_WEIGHT = 12.0
-OVERLAP = 0.5
-"""Share of the class's entropy that features may claim together before they are toned down."""
+STRONG, FROM = 2, 0.4
+"""The two largest strengths are strong; beyond this share of strong features counts weigh in."""
+OVERLAP, LEAST_TONE = 0.5, 0.7
+"""Share of the class's entropy that features may claim together before they are toned down, and
+the factor by which they are at most."""
+PSEUDO = 1.0
+"""People who are added to every cell of every class: few people say little about rare cells."""
 TINY = 1e-12
 
 
@@ -45,13 +55,30 @@ def shrunk(
         How many people each table was estimated from; sampling noise is judged by it.
     """
     parts = {n: Interaction(*table, prior, people[n]) for n, table in tables.items()}
+    evidence = np.array([part.log_evidence() for part in parts.values() if part.cells > 1])
     weights = mixture_weights(
-        np.array([part.log_evidence() for part in parts.values() if part.cells > 1]),
+        evidence,
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
         prior_weight=PRIOR_WEIGHT,
         steps=EM_STEPS,
     )
-    return {name: part.posterior(weights) for name, part in parts.items()}
+    plain = 0.0  # the part of the plain counts
+    if len(evidence):
+        strong = responsibilities(evidence, weights)[:, -STRONG:].sum(axis=1).mean()
+        plain = float(np.sqrt(max(strong - FROM, 0.0) / (1 - FROM)))
+    found = {}
+    for name, part in parts.items():
+        of_class = people[name] * np.maximum(prior, TINY)[:, None]
+        shrunken = of_class * part.posterior(weights) + PSEUDO
+        counts = np.maximum(tables[name][0], PSEUDO)
+        mixed = (1 - plain) * _log_shares(shrunken) + plain * _log_shares(counts)
+        found[name] = np.exp(_log_shares(np.exp(mixed)))
+    return found
+
+
+def _log_shares(counts: Floats) -> Floats:
+    """Log of each class's cells as shares of the class."""
+    return np.asarray(np.log(counts / counts.sum(axis=1, keepdims=True)))
 
 
 def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
@@ -59,8 +86,8 @@ def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Fl
 
     Features cannot together tell more about the class than its entropy H. Where they claim more
     than H/2 (and more than the strongest alone), many of them say the same thing, and all log-odds
-    are multiplied by b = sqrt(allowed / claimed): P(v | c) becomes P(v) (P(v | c) / P(v))^b. Its
-    sum over v is then at most one; only the ratios between classes matter.
+    are multiplied by b = sqrt(allowed / claimed), at least 0.7: P(v | c) becomes
+    P(v) (P(v | c) / P(v))^b. Its sum over v is then at most one; only ratios of classes matter.
 
     Parameters
     ----------
@@ -78,7 +105,7 @@ def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Fl
     allowed, claimed = max([OVERLAP * entropy, *claims]), sum(claims)
     if claimed <= allowed:
         return dict(conditional)
-    b = np.sqrt(allowed / claimed)
+    b = max(np.sqrt(allowed / claimed), LEAST_TONE)
     return {
         name: margins[name] * np.power(one / margins[name], b) for name, one in conditional.items()
     }
