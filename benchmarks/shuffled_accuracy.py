@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    head = "table (majority), people, local epsilon, local, shuffled, central, exact".split(", ")
+    head = ["table (majority)", "people", "local epsilon", "local", "shuffled", "central", "exact"]
     print("| " + " | ".join(head) + " |" + "\n" + "|---" * len(head) + "|")
     for name in args.tables.split(","):
         X, y, schema = rows_of(name)
