@@ -293,6 +293,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
     import uvicorn
 
     from discreet.server.app import application
+    from discreet.server.pages import public_pages
     from discreet.server.running import Server
     from discreet.server.settings import Settings
     from discreet.serving import Patience, patient_protocol
@@ -327,7 +328,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
             contact=options["contact"],
         ),
     )
-    config.app = application(server)
+    config.app = application(server, [public_pages()])
     once = server.access.once()
     listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
     facts = {

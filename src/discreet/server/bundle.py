@@ -1,0 +1,136 @@
+"""The respondent's page as files: the same bytes for everyone, under one digest.
+
+The page, its modules, styles and words are read once from the package. Every module is loaded with
+its hash (an import map with integrity), and the hash of that map is in the content policy; one
+digest stands for all of it. The same files can be written for another host (``discreet page``) and
+compared with what a server serves (``discreet verify``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from discreet.server.headers import content_policy
+
+__all__ = ["Bundle", "templates"]
+
+HERE = Path(__file__).parent
+ROOT = "/static/"
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".html": "text/html; charset=utf-8",
+}
+
+
+def templates() -> jinja2.Environment:
+    """The templates of all pages: escaped, and a name that is missing is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def _installed() -> dict[str, bytes]:
+    static = HERE / "static"
+    paths = [*static.glob("*.js"), *static.glob("words/*.json")]
+    paths += [static / "style.css", static / "icon.svg"]
+    return {path.relative_to(static).as_posix(): path.read_bytes() for path in sorted(paths)}
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """The files of the respondent's page.
+
+    Parameters
+    ----------
+    files : mapping of name to bytes
+        Relative to the folder of static files; those of the package if not given.
+    """
+
+    files: Mapping[str, bytes] = field(default_factory=_installed)
+
+    def integrity(self, name: str) -> str:
+        """The hash of a file, as browsers compare it."""
+        return _hash(self.files[name])
+
+    @property
+    def modules(self) -> list[str]:
+        """Names of all JavaScript modules."""
+        return [name for name in self.files if name.endswith(".js")]
+
+    @cached_property
+    def words(self) -> dict[str, dict[str, Any]]:
+        """The catalogues of words by language tag, English first."""
+        found = {
+            Path(name).stem: json.loads(content)
+            for name, content in self.files.items()
+            if name.startswith("words/")
+        }
+        return {"en": found["en"], **found}
+
+    @cached_property
+    def digest(self) -> str:
+        """One SHA-256 for the page and all that it loads."""
+        parts = {**self.files, "index.html": self._page(ROOT, "", "", "").encode()}
+        lines = [f"{hashlib.sha256(parts[name]).hexdigest()}  {name}\n" for name in sorted(parts)]
+        return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def importmap(self, root: str = ROOT) -> str:
+        """The import map: which hash each module must have."""
+        hashes = {root + name: self.integrity(name) for name in self.modules}
+        return json.dumps({"integrity": hashes}, separators=(",", ":"))
+
+    def policy(self, root: str = ROOT, collector: str = "") -> str:
+        """The content policy that allows this page and nothing else."""
+        policy = content_policy([_hash(self.importmap(root).encode())])
+        if not collector:
+            return policy
+        # in the page itself: frames are refused by a header or not at all
+        policy = policy.replace("connect-src 'self'", f"connect-src 'self' {collector}")
+        return policy.replace("frame-ancestors 'none'; ", "")
+
+    def page(self, collector: str = "", survey: str = "") -> str:
+        """The page; the same for all surveys of a server.
+
+        Parameters
+        ----------
+        collector, survey : str
+            Where reports go, for a page on another host than the collector's.
+        """
+        return self._page("static/" if collector else ROOT, collector, survey, self.digest)
+
+    def _page(self, root: str, collector: str, survey: str, digest: str) -> str:
+        return _template().render(
+            root=root,
+            collector=collector,
+            survey=survey,
+            digest=digest,
+            policy=self.policy(root, collector) if collector else "",
+            integrity=self.integrity,
+            importmap=Markup(self.importmap(root)),  # noqa: S704 - hashes and names of ours
+            modules=self.modules,
+            words=[(tag, f"words/{tag}.json") for tag in self.words],
+            texts=self.words,
+        )
+
+
+def _template() -> jinja2.Template:
+    return templates().get_template("respond.html")
+
+
+def _hash(content: bytes) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content).digest()).decode()

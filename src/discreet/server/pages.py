@@ -1,0 +1,158 @@
+"""The respondent's page, the list of surveys, and what is promised: for everyone, without cookies.
+
+The page itself is one file for all surveys and people (:mod:`discreet.server.bundle`); it fetches
+the announcement and the document like any other client. ``/s/NAME/about`` and the list are made
+here and work without JavaScript.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+
+from discreet.privacy import Guarantee
+from discreet.server.bundle import TYPES, Bundle, templates
+from discreet.server.problems import Problem
+from discreet.server.reports import Slug, guarded
+from discreet.server.surveys import Survey, utc_day
+
+__all__ = ["posterior", "public_pages"]
+
+READ = ["GET", "HEAD"]
+PRIOR = 0.1
+WEAK = 5.0
+
+
+def posterior(prior: float, epsilon: float) -> int:
+    """How many of 100 somebody can believe at most afterwards, rounded up.
+
+    >>> posterior(0.1, 1.0)
+    24
+    """
+    if math.isinf(epsilon):
+        return 100
+    share = 1 / (1 + math.exp(-epsilon) * (1 - prior) / prior)
+    return min(100, math.ceil(100 * share - 1e-9))
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """The words of a page in one language."""
+
+    tag: str
+    words: dict[str, Any]
+
+    def __call__(self, key: str, **values: Any) -> str:
+        """A text with its values; the plural follows ``count``."""
+        text = self.words[key]
+        if isinstance(text, dict):
+            text = text["one" if values["count"] == 1 else "other"]
+        return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
+
+
+def spoken(bundle: Bundle, request: Request, offered: list[str]) -> Spoken:
+    """The language of a request: the one in its address, or the first that its browser accepts."""
+    wanted = [request.query_params.get("lang", "")]
+    for part in request.headers.get("accept-language", "").split(","):
+        wanted.append(part.partition(";")[0].strip())
+    for tag in (*wanted, *(one.partition("-")[0] for one in wanted), "en"):
+        if tag in bundle.words and (tag in offered or not offered or tag == "en"):
+            return Spoken(tag, bundle.words[tag])
+    return Spoken("en", bundle.words["en"])
+
+
+def public_pages(bundle: Bundle | None = None) -> APIRouter:
+    """The routes of everyone's pages.
+
+    Parameters
+    ----------
+    bundle : Bundle, optional
+        That of the package if not given.
+    """
+    made = bundle or Bundle()
+    router, rendered = APIRouter(include_in_schema=False), templates()
+    shell = made.page()
+    policy = {"Content-Security-Policy": made.policy()}
+    packed = {name: gzip.compress(content, mtime=0) for name, content in made.files.items()}
+    packed_shell = gzip.compress(shell.encode(), mtime=0)
+
+    @router.api_route("/static/{name:path}", methods=READ)
+    async def static(request: Request, name: str) -> Response:
+        if name not in made.files:
+            raise Problem("not-found")
+        tag = f'"{made.integrity(name)}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        kind = TYPES["." + name.rpartition(".")[2]]
+        return _encoded(request, made.files[name], packed[name], headers | {"Content-Type": kind})
+
+    @router.api_route("/s/{slug}", methods=READ)
+    async def page(request: Request, slug: Slug) -> Response:
+        server = guarded(request)
+        found = server.surveys.known(slug) or await run_in_threadpool(server.surveys.find, slug)
+        headers = policy | {"Content-Type": TYPES[".html"], "Vary": "Accept-Encoding"}
+        answer = _encoded(request, shell.encode(), packed_shell, headers)
+        answer.status_code = 200 if found else 404
+        return answer
+
+    @router.api_route("/s/{slug}/about", methods=READ)
+    async def about(request: Request, slug: Slug) -> HTMLResponse:
+        server = guarded(request)
+        survey = await server.survey(slug)
+        words = survey.announcement.words
+        say = spoken(made, request, list(words))
+        own = words.get(say.tag) or words.get(survey.announcement.language)
+        content = {
+            "say": say,
+            "title": (own.title if own else "") or survey.slug,
+            "survey": survey,
+            "base": server.settings.base,
+            "digest": made.digest,
+            **_promised(survey),
+        }
+        return HTMLResponse(rendered.get_template("about.html").render(content))
+
+    @router.api_route("/", methods=READ)
+    def listed(request: Request) -> HTMLResponse:
+        server, today = guarded(request), utc_day()
+        say = spoken(made, request, [])
+        found = []
+        for survey, state in server.surveys.all():
+            if state == "open" and survey.announcement.on(today) == "open":
+                words = survey.announcement.words
+                own = words.get(say.tag) or words.get(survey.announcement.language)
+                found.append((survey, (own.title if own else "") or survey.slug))
+        content = {"say": say, "surveys": found, "digest": made.digest}
+        return HTMLResponse(rendered.get_template("list.html").render(content))
+
+    return router
+
+
+def _promised(survey: Survey) -> dict[str, Any]:
+    guarantee: Guarantee = survey.announcement.guarantee(survey.collection)
+    epsilon = guarantee.epsilon if guarantee.private else math.inf
+    return {
+        "guarantee": guarantee,
+        "before": round(100 * PRIOR),
+        "after": posterior(PRIOR, epsilon),
+        "weak": epsilon > WEAK,
+        "inactive": not guarantee.private,
+    }
+
+
+def _encoded(
+    request: Request, content: bytes, packed: bytes, headers: dict[str, str]
+) -> Response:
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(packed, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(content, headers=headers)
+
+

@@ -1,0 +1,179 @@
+// @ts-check
+/**
+ * What this browser keeps: the question that was drawn, the report before it leaves, and what all
+ * collections of this origin cost together. `add` of IndexedDB is the lock: whoever comes second,
+ * in another tab or after a reload, gets what was kept first, and never another draw.
+ *
+ * @module keep
+ */
+
+/**
+ * @typedef {object} Kept
+ * @property {string} place Digest of the document and hash of the invitation.
+ * @property {string} collection Digest of the document.
+ * @property {string} survey Address of the survey.
+ * @property {number} epsilon
+ * @property {number} question
+ * @property {string | null} text What is sent, byte for byte; null once it is forgotten.
+ * @property {string} id
+ * @property {string | null} key Whoever has it may withdraw; null once it is given up.
+ * @property {string} code Of the invitation, until the report has arrived.
+ * @property {boolean} byHand
+ * @property {"kept" | "sent" | "refused" | "withdrawing" | "withdrawn"} state
+ * @property {string} reason Why it was refused.
+ */
+
+/** Answering costs more than the person has allowed. */
+export class BudgetError extends Error {
+  /**
+   * @param {number} spent
+   * @param {number} total
+   * @param {number} allowed
+   */
+  constructor(spent, total, allowed) {
+    super(`epsilon ${total} in total, ${allowed} is allowed`);
+    this.name = "BudgetError";
+    this.spent = spent;
+    this.total = total;
+    this.allowed = allowed;
+  }
+}
+
+const TOLERANCE = 1e-9;
+
+/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+function done(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** The store of one origin. */
+export class Keep {
+  /** @param {IDBDatabase} database */
+  constructor(database) {
+    this.database = database;
+  }
+
+  /** Open it, and see that it really stores something. */
+  static async open(name = "discreet") {
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => {
+      for (const store of ["question", "report"]) request.result.createObjectStore(store, { keyPath: "place" });
+      request.result.createObjectStore("setting");
+    };
+    const keep = new Keep(await done(request)), trial = crypto.randomUUID();
+    keep.database.onversionchange = () => keep.database.close();
+    await keep.#change(["setting"], (stores) => done(stores.setting.put(trial, "trial")));
+    if ((await keep.#read("setting", "trial")) !== trial) throw new Error("nothing is stored here");
+    return keep;
+  }
+
+  /**
+   * One transaction that is on the disk when this returns.
+   * @template T
+   * @param {string[]} names
+   * @param {(stores: { [name: string]: IDBObjectStore }) => Promise<T>} work Awaits only its stores.
+   * @returns {Promise<T>}
+   */
+  async #change(names, work) {
+    const transaction = this.database.transaction(names, "readwrite", { durability: "strict" });
+    const end = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error ?? new Error("not stored"));
+    });
+    end.catch(() => undefined);
+    try {
+      const stores = Object.fromEntries(names.map((name) => [name, transaction.objectStore(name)]));
+      const made = await work(stores);
+      await end;
+      return made;
+    } catch (error) {
+      try { transaction.abort(); } catch { /* it has ended already */ }
+      throw error;
+    }
+  }
+
+  /** @type {(store: string, key: string) => Promise<any>} */
+  #read(store, key) {
+    return done(this.database.transaction(store).objectStore(store).get(key));
+  }
+
+  /**
+   * The question of a place: the one that was kept, or else the given one, which is kept now.
+   * @param {{ place: string, collection: string, question: number, code: string }} drawn
+   * @returns {Promise<number>}
+   */
+  async question(drawn) {
+    return this.#change(["question"], async ({ question }) => {
+      const known = await done(question.get(drawn.place));
+      if (known === undefined) await done(question.add(drawn));
+      return (known ?? drawn).question;
+    });
+  }
+
+  /** @param {string} place @returns {Promise<Kept | undefined>} */
+  report(place) {
+    return this.#read("report", place);
+  }
+
+  /** @param {string} store @returns {Promise<any[]>} */
+  all(store) {
+    return done(this.database.transaction(store).objectStore(store).getAll());
+  }
+
+  /**
+   * What was spent here, what one more collection would make of it, and what is allowed.
+   * @param {string} place
+   * @param {number} epsilon
+   */
+  async budget(place, epsilon) {
+    const [reports, allowed] = await Promise.all([this.all("report"), this.#read("setting", "allowed")]);
+    return sumOf(reports, allowed, place, epsilon);
+  }
+
+  /**
+   * Keep a report for good, before it leaves.
+   * @param {Kept} report
+   * @param {number} [allow] What the person allows in total, said now.
+   * @returns {Promise<Kept>} The one that is kept: another one, if another tab was first.
+   */
+  async add(report, allow) {
+    return this.#change(["report", "setting"], async ({ report: reports, setting }) => {
+      const known = await done(reports.get(report.place));
+      if (known !== undefined) return known;
+      const allowed = await done(setting.get("allowed"));
+      const sum = sumOf(await done(reports.getAll()), allowed, report.place, report.epsilon);
+      const most = Math.max(sum.allowed, allow ?? 0);
+      if (sum.total > most * (1 + TOLERANCE)) throw new BudgetError(sum.spent, sum.total, most);
+      if (allowed === undefined || most > allowed) await done(setting.put(most, "allowed"));
+      await done(reports.add(report));
+      return report;
+    });
+  }
+
+  /**
+   * Change what is kept about a report; never the report itself.
+   * @param {string} place
+   * @param {(kept: Kept) => Partial<Omit<Kept, "place" | "id" | "question">>} change
+   * @returns {Promise<Kept>}
+   */
+  async update(place, change) {
+    return this.#change(["report"], async ({ report }) => {
+      const kept = await done(report.get(place)), made = { ...kept, ...change(kept) };
+      if (made.text !== null && made.text !== kept.text) throw new Error("what was drawn does not change");
+      await done(report.put(made));
+      return made;
+    });
+  }
+}
+
+/** @type {(reports: Kept[], allowed: number | undefined, place: string, epsilon: number) => { spent: number, total: number, allowed: number, others: number }} */
+function sumOf(reports, allowed, place, epsilon) {
+  const others = reports.filter((one) => one.place !== place && one.epsilon < Infinity);
+  const spent = others.reduce((sum, one) => sum + one.epsilon, 0);
+  // whoever answers without protection has said so; the first collection sets what later ones may spend
+  const cost = epsilon < Infinity ? epsilon : 0;
+  return { spent, total: spent + cost, allowed: allowed ?? cost, others: others.length };
+}
