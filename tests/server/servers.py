@@ -9,7 +9,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,8 +128,8 @@ class Live:
 
 
 @contextlib.contextmanager
-def serving(database: Database, **settings: Any) -> Iterator[Live]:
-    """Run a server in a thread, on a port of its own."""
+def serving(database: Database, pages: Sequence[Any] = (), **settings: Any) -> Iterator[Live]:
+    """Run a server in a thread, on a port of its own, with routers of pages."""
     options = {"rate": 0.0, "settle_every": 3600.0, **settings}
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -137,7 +137,7 @@ def serving(database: Database, **settings: Any) -> Iterator[Live]:
     server = Server(database, Settings(base, **options))
     runner = uvicorn.Server(
         uvicorn.Config(
-            application(server),
+            application(server, pages),
             log_level="warning",
             http=patient_protocol("httptools", Patience(start=20.0)),
             timeout_graceful_shutdown=5,

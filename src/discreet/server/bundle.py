@@ -121,7 +121,7 @@ class Bundle:
             digest=digest,
             policy=self.policy(root, collector) if collector else "",
             integrity=self.integrity,
-            importmap=Markup(self.importmap(root)),  # noqa: S704 - hashes and names of ours
+            importmap=Markup(self.importmap(root)),
             modules=self.modules,
             words=[(tag, f"words/{tag}.json") for tag in self.words],
             texts=self.words,

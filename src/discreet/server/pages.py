@@ -148,11 +148,7 @@ def _promised(survey: Survey) -> dict[str, Any]:
     }
 
 
-def _encoded(
-    request: Request, content: bytes, packed: bytes, headers: dict[str, str]
-) -> Response:
+def _encoded(request: Request, content: bytes, packed: bytes, headers: dict[str, str]) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(packed, headers=headers | {"Content-Encoding": "gzip"})
     return Response(content, headers=headers)
-
-

@@ -65,8 +65,9 @@ export class Keep {
     };
     const keep = new Keep(await done(request)), trial = crypto.randomUUID();
     keep.database.onversionchange = () => keep.database.close();
-    await keep.#change(["setting"], (stores) => done(stores.setting.put(trial, "trial")));
-    if ((await keep.#read("setting", "trial")) !== trial) throw new Error("nothing is stored here");
+    await keep.#change(["setting"], (stores) => done(stores.setting.put(trial, trial)));
+    if ((await keep.#read("setting", trial)) !== trial) throw new Error("nothing is stored here");
+    await keep.#change(["setting"], (stores) => done(stores.setting.delete(trial)));
     return keep;
   }
 
@@ -140,7 +141,7 @@ export class Keep {
    * @returns {Promise<Kept>} The one that is kept: another one, if another tab was first.
    */
   async add(report, allow) {
-    return this.#change(["report", "setting"], async ({ report: reports, setting }) => {
+    return this.#change(["report", "question", "setting"], async ({ report: reports, question, setting }) => {
       const known = await done(reports.get(report.place));
       if (known !== undefined) return known;
       const allowed = await done(setting.get("allowed"));
@@ -149,6 +150,7 @@ export class Keep {
       if (sum.total > most * (1 + TOLERANCE)) throw new BudgetError(sum.spent, sum.total, most);
       if (allowed === undefined || most > allowed) await done(setting.put(most, "allowed"));
       await done(reports.add(report));
+      await done(question.delete(report.place)); // the report knows it, and the code that came with it
       return report;
     });
   }

@@ -7,6 +7,7 @@
  */
 
 import { labelOf } from "./questions.js";
+import { Stop } from "./respond.js";
 import { factsOf } from "./promise.js";
 import { day, h, known, paragraphs, say } from "./show.js";
 
@@ -62,18 +63,24 @@ export function receipt(frame) {
 function choice(frame, kept) {
   const { survey, button } = frame, rule = survey.announcement.withdrawal, place = h("div", { class: "sent", tabindex: "-1" });
   const look = async () => {
-    place.replaceChildren(...shown(frame, await survey.look()));
-    if (rule === "blind" && kept.key !== null) whole.replaceChildren(h("p", { class: "note" }, say("look.given")), place);
+    try {
+      place.replaceChildren(...shown(frame, await survey.look()));
+    } catch (error) {
+      if (!(error instanceof Stop)) throw error;
+      return frame.show(say("look.title"), h("p", { class: "warning" }, say(`stop.${error.reason}`)));
+    }
+    if (both) whole.replaceChildren(h("p", { class: "note" }, say("look.given")), place);
     else see.remove();
-    place.focus();
+    return place.focus();
   };
+  const both = kept.key !== null && rule === "blind", level = both ? "h3" : "h2";
   const [withdraw, see] = [
-    h("section", {}, h("h3", {}, say("withdraw.title")), h("p", {}, say("withdraw.text")), confirmed(frame)),
-    h("section", {}, h("h3", {}, say("look.title")), h("p", {}, say(kept.key !== null && rule === "blind" ? "look.text" : "look.free")), button(say("look.act"), look)),
+    h("section", {}, h(level, {}, say("withdraw.title")), h("p", {}, say("withdraw.text")), confirmed(frame)),
+    h("section", {}, h(level, {}, say("look.title")), h("p", {}, say(both ? "look.text" : "look.free")), button(say("look.act"), look)),
   ];
   const buttons = h("div", { class: "pair" }, see, kept.key !== null && withdraw);
   const gone = kept.key === null && rule !== "none" && h("p", { class: "note" }, say(kept.byHand ? "withdraw.byhand" : "look.given"));
-  const whole = h("div", {}, kept.key !== null && rule === "blind" && h("h2", {}, say("choice.title")), buttons, gone, place);
+  const whole = h("div", {}, both && h("h2", {}, say("choice.title")), buttons, gone, place);
   return whole;
 }
 
@@ -93,8 +100,13 @@ function confirmed(frame) {
 async function takeBack(frame) {
   const status = h("p", { role: "status" }, say("withdraw.now"));
   frame.show(say("withdraw.title"), status);
-  await frame.survey.withdraw(({ seconds }) => status.replaceChildren(say("sending.waiting", { count: seconds })));
-  receipt(frame);
+  try {
+    await frame.survey.withdraw(({ seconds }) => status.replaceChildren(say("sending.waiting", { count: seconds })));
+  } catch (error) { // another tab was first
+    if (!(error instanceof Stop)) throw error;
+    return frame.show(say("withdraw.title"), h("p", { class: "warning" }, say(`stop.${error.reason}`)));
+  }
+  return receipt(frame);
 }
 
 /** @type {(frame: Frame, kept: Kept) => HTMLElement[]} */
@@ -117,6 +129,6 @@ function shown({ survey, wordsOf }, kept) {
     const choices = collection.choices(name), words = wordsOf(name);
     return [h("dt", {}, words.wording), h("dd", {}, choices ? labelOf(choices[cell], words.answers) : String(cell))];
   });
-  return [h("h3", {}, say("sent.title")), h("p", {}, say(list.length ? "sent.answers" : "sent.coded")), ...(list.length ? [h("dl", {}, ...list)] : []),
+  return [h("h2", {}, say("sent.title")), h("p", {}, say(list.length ? "sent.answers" : "sent.coded")), ...(list.length ? [h("dl", {}, ...list)] : []),
     h("pre", { tabindex: "0", "aria-label": say("sent.message") }, String(kept.text))];
 }

@@ -130,7 +130,7 @@ export class Survey {
       if (state !== "unused") throw new Stop(state);
     }
     const { collection, place, code } = this;
-    if (collection.kind === "questionnaire") return;
+    if (collection.kind === "questionnaire" && !code) return; // there is nothing to keep yet
     const question = collection.drawQuestion();
     this.question = await this.keep.question({ place, collection: collection.digest, question, code });
   }

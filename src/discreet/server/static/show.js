@@ -68,8 +68,11 @@ export function say(key, values = {}) {
 /** @param {string} key */
 export const known = (key) => words[key] !== undefined;
 
-/** @param {number} value @param {number} [digits] */
-export const number = (value, digits = 3) => new Intl.NumberFormat(language, { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(Math.abs(value) + 1))) }).format(value);
+/** @param {number} value @param {number} [digits] At least so many count; whole numbers are whole. */
+export function number(value, digits = 3) {
+  const whole = Number.isFinite(value) ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 1;
+  return new Intl.NumberFormat(language, { maximumSignificantDigits: Math.min(21, Math.max(digits, whole)) }).format(value);
+}
 
 /** @param {string} day As 2027-03-31. */
 export const day = (day) => new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));

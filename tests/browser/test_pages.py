@@ -1,0 +1,400 @@
+"""The respondent's page in a real browser, over the real server."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sites import SENTINEL, Person, bundle, collections, site
+
+from discreet.server.pages import posterior
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+People = Callable[..., Person]
+
+AUTOMATIC = [name for name in collections() if name not in ("hand", "invited")]
+
+
+def stored(live: Any, name: str, id_: str) -> bool:
+    """Whether a report is in the database of a server."""
+    path = live.server.database.place
+    with sqlite3.connect(path) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM arrival JOIN survey ON survey.number = arrival.survey "
+            "WHERE survey.slug = ? AND arrival.id = ?",
+            (name, bytes.fromhex(id_)),
+        ).fetchone()
+    return bool(found[0])
+
+
+# ---------------------------------------------------------------- answered to the end
+
+
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_a_survey_of_every_kind_is_answered_to_the_end(
+    name: str, person: People, live: Any
+) -> None:
+    somebody = person()
+    somebody.sent(name)
+    (body,) = somebody.bodies()
+    assert stored(live, name, json.loads(body)["id"])
+    hosts = {one.url.split("/")[2] for one in somebody.requests}
+    assert hosts == {live.base.split("/")[2]}  # no request but to the server itself
+
+
+@pytest.mark.parametrize("name", ["either", "own", "hand"])
+def test_people_may_draw_with_their_own_dice(name: str, person: People, live: Any) -> None:
+    somebody = person()
+    somebody.reviewed(name, 1, begin="Draw with my own coin or dice")
+    somebody.press("Send")
+    somebody.counted()
+    (body,) = somebody.bodies()
+    report = json.loads(body)
+    assert stored(live, name, report["id"])
+    assert report["value"] == [1] * len(report["value"])  # what was ticked, nothing else
+    assert somebody.page.get_by_role("button", name="Withdraw now").count() == 0
+    assert '"key":null' in somebody.kept()  # whoever has seen the draw must not choose
+
+
+def test_a_plan_asks_only_for_the_question_that_was_drawn(person: People) -> None:
+    asked = set()
+    for _ in range(12):
+        somebody = person()
+        somebody.goto("direct")
+        kept = json.loads(somebody.kept())
+        (drawn,) = [one for part in kept if isinstance(part, list) for one in part if "code" in one]
+        screens = []
+        somebody.press("Begin")
+        while somebody.page.locator("form").count():
+            screens.append(somebody.page.locator("h1").inner_text())
+            somebody.page.locator("input[type=radio]").first.check()
+            somebody.press("Continue")
+        collection = collections()["direct"][0]
+        assert screens == [*collection.questions[drawn["question"]].features, "sick"]
+        asked.add(drawn["question"])
+        somebody.page.reload()
+        somebody.page.get_by_role("button", name="Begin").wait_for()
+        assert json.loads(somebody.kept()) == kept  # drawn once, also when nothing was sent
+        if len(asked) == 2:
+            return
+    pytest.fail("twelve people were asked the same of two questions: chance 1 in 2,048")
+
+
+# ---------------------------------------------------------------- nothing leaks
+
+
+def test_answers_are_nowhere_but_in_memory(
+    person: People, live: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    somebody = person()
+    somebody.reviewed("means")
+    assert SENTINEL not in somebody.kept()
+    somebody.press("Draw and send")
+    somebody.counted()
+    for one in somebody.requests:
+        text = f"{one.url} {one.all_headers()} {one.post_data}"
+        assert SENTINEL not in text
+        assert "424242" not in text
+    assert SENTINEL not in somebody.kept()
+    assert SENTINEL not in somebody.page.content()
+    folder = Path(live.server.database.place).parent
+    for path in folder.glob("collected.db*"):
+        assert SENTINEL.encode() not in path.read_bytes()
+    assert SENTINEL not in "".join(capfd.readouterr())
+    somebody.page.go_back()
+    assert SENTINEL not in somebody.page.content()
+
+
+def test_a_page_that_keeps_answers_is_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: a page that saves drafts, as most surveys do."""
+    drafts = {
+        "questions.js": (
+            "answers.set(part.key, part.answer())",
+            "answers.set(part.key, part.answer()) && sessionStorage.setItem('x', part.answer())",
+        )
+    }
+    with (
+        site(tmp_path, bundle(drafts), "means") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        somebody.reviewed("means")
+        assert SENTINEL in somebody.kept()
+
+
+def test_an_invitation_is_used_once_and_is_in_no_address(person: People, live: Any) -> None:
+    codes = live.owned("POST", "/invited/invitations", json={"count": 2}).json()["codes"]
+    somebody = person()
+    somebody.goto(f"invited#c={codes[0]}&d={collections()['invited'][0].digest[7:]}")
+    assert somebody.page.url == f"{live.base}/s/invited"
+    somebody.page.reload()  # the code is not lost with the address
+    somebody.press("Begin")
+    somebody.answer()
+    somebody.press("Draw and send")
+    somebody.counted()
+    sent = [one.url.partition("#")[0] for one in somebody.requests]  # what follows # is not sent
+    assert all(codes[0] not in url for url in sent)
+    assert not any(one.headers.get("referer") for one in somebody.requests)
+    assert codes[0] not in somebody.kept()  # after it has arrived
+    somebody.page.reload()
+    somebody.counted()
+    assert len(somebody.bodies()) == 1
+    # a second person with the same code is told before anything is drawn
+    other = person()
+    other.goto(f"invited#c={codes[0]}")
+    other.page.get_by_text("This invitation has been used.").wait_for()
+    assert other.bodies() == []
+    # one on the same device with another code answers, too; typed in groups as letters print it
+    typed = f"{codes[1][:13]} {codes[1][13:]}".upper()
+    somebody.page.goto(f"{live.base}/s/invited#c=wrong")
+    somebody.page.get_by_label("Code of your invitation").fill(typed)
+    somebody.press("Continue")
+    somebody.press("Begin")
+    somebody.answer()
+    somebody.page.get_by_label("I allow this total").check()
+    somebody.press("Draw and send")
+    somebody.counted()
+    assert len(set(somebody.bodies())) == 2
+
+
+def test_another_document_than_in_the_letter_stops_the_page(person: People) -> None:
+    somebody = person()
+    somebody.goto(f"sheet#d={'0' * 64}")
+    somebody.page.get_by_text("not the ones that were announced").wait_for()
+
+
+# ---------------------------------------------------------------- one draw
+
+
+def test_a_double_click_sends_one_report(person: People) -> None:
+    somebody = person()
+    somebody.reviewed("sheet")
+    somebody.page.get_by_role("button", name="Draw and send").dblclick()
+    somebody.counted()
+    assert len(set(somebody.bodies())) == 1
+
+
+def two_tabs(somebody: Person) -> set[str]:
+    """The bodies of two tabs that were both about to send."""
+    first = somebody.reviewed("sheet", 0)
+    second = somebody.reviewed("sheet", 1, somebody.opened())
+    for tab in (first, second):
+        tab.get_by_role("button", name="Draw and send").click()
+    for tab in (first, second):
+        somebody.counted(tab)
+    return set(somebody.bodies())
+
+
+def test_two_tabs_send_one_report(person: People) -> None:
+    assert len(two_tabs(person())) == 1
+
+
+def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: whoever draws does not look at what was kept, and overwrites it."""
+    blind = {
+        "keep.js": ("if (known !== undefined) return known;\n      const allowed", "const allowed"),
+        "respond.js": ("    if (this.kept) return this.kept;\n", ""),
+    }
+    changed = bundle(blind)
+    text = changed.files["keep.js"].decode()
+    assert text.count("await done(reports.add(report));") == 1
+    files = {
+        **changed.files,
+        "keep.js": text.replace("reports.add(report)", "reports.put(report)").encode(),
+    }
+    with (
+        site(tmp_path, type(changed)(files), "sheet") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        assert len(two_tabs(somebody)) == 2
+
+
+def test_a_failing_network_and_a_reload_send_the_same_bytes(person: People, live: Any) -> None:
+    somebody = person()
+    somebody.reviewed("sheet")
+    met = []
+
+    def fail(route: Any) -> None:
+        met.append(route.request.post_data)
+        if len(met) == 2:
+            route.fetch()  # it arrives, and the answer is lost
+        route.abort()
+
+    somebody.context.route("**/reports", fail)
+    somebody.press("Draw and send")
+    somebody.page.get_by_text("sent again in").wait_for()
+    somebody.page.get_by_role("button", name="Try again now").click()
+    somebody.page.get_by_text("sent again in 2").wait_for()
+    assert len(met) >= 2
+    somebody.context.unroute("**/reports")
+    somebody.page.reload()  # the draw is kept: no question is asked again
+    somebody.counted()
+    assert len(set(met) | set(somebody.bodies())) == 1
+    assert stored(live, "sheet", json.loads(met[0])["id"])
+
+
+def test_offline_people_are_told_and_their_report_is_sent_later(person: People) -> None:
+    somebody = person()
+    somebody.reviewed("sheet")
+    somebody.context.set_offline(True)
+    somebody.press("Draw and send")
+    somebody.page.get_by_text("You are offline").wait_for()
+    somebody.context.set_offline(False)
+    somebody.counted()
+    assert len(set(somebody.bodies())) == 1
+
+
+def test_a_refused_report_is_said_and_never_drawn_again(person: People) -> None:
+    somebody = person()
+    somebody.reviewed("sheet")
+    problem = json.dumps({"type": "urn:discreet:problem:closed", "status": 410})
+    somebody.context.route("**/reports", lambda route: route.fulfill(status=410, body=problem))
+    somebody.press("Draw and send")
+    somebody.page.get_by_text("closed before your message arrived").wait_for()
+    somebody.context.unroute("**/reports")
+    somebody.page.reload()
+    somebody.page.get_by_role("button", name="Try again now").click()
+    somebody.counted()
+    assert len(set(somebody.bodies())) == 1
+
+
+def test_the_losses_of_all_surveys_of_a_server_add_up(person: People) -> None:
+    somebody = person()
+    somebody.sent("lists")
+    somebody.reviewed("bits")
+    text = somebody.page.locator(".budget").inner_text()
+    assert f"at most {posterior(0.1, 2.0)} in 100" in text
+    assert "epsilon 2 in total; so far you allow 1" in text
+    somebody.page.get_by_role("button", name="Draw and send").click()
+    somebody.page.get_by_text("Allow the total first").wait_for()
+    assert len(somebody.bodies()) == 1
+    somebody.page.get_by_label("I allow this total").check()
+    somebody.press("Draw and send")
+    somebody.counted()
+    assert len(somebody.bodies()) == 2
+
+
+# ---------------------------------------------------------------- look or withdraw
+
+
+def test_whoever_has_not_looked_can_withdraw(person: People, live: Any) -> None:
+    somebody = person()
+    somebody.sent("sheet")
+    id_ = json.loads(somebody.bodies()[0])["id"]
+    assert stored(live, "sheet", id_)
+    somebody.page.reload()
+    somebody.counted()
+    somebody.page.get_by_role("button", name="Withdraw now").click()
+    somebody.page.get_by_text("will be deleted").wait_for()
+    somebody.press("Withdraw now")
+    somebody.page.get_by_role("heading", name="Your answer was withdrawn").wait_for()
+    assert not stored(live, "sheet", id_)
+    somebody.page.reload()
+    somebody.page.get_by_role("heading", name="Your answer was withdrawn").wait_for()
+    assert len(somebody.bodies()) == 1
+
+
+def test_whoever_looks_gives_the_key_up_first(person: People) -> None:
+    somebody = person()
+    somebody.sent("sheet")
+    report = json.loads(somebody.bodies()[0])
+    kept = next(one for one in json.loads(somebody.kept())[5] if one["id"] == report["id"])
+    assert len(kept["key"]) == 32
+    somebody.page.get_by_role("button", name="Look at it").click()
+    somebody.page.get_by_text("This was sent").wait_for()
+    labels = collections()["sheet"][0].cells
+    shown = somebody.page.locator(".sent dd").all_inner_texts()
+    names = collections()["sheet"][0].names
+    told = [labels[name].labels[cell] for name, cell in zip(names, report["value"], strict=True)]
+    assert [one.lower() for one in shown] == told
+    assert somebody.page.get_by_role("button", name="Withdraw now").count() == 0
+    assert kept["key"] not in somebody.kept()
+    somebody.page.reload()
+    somebody.counted()
+    assert somebody.page.get_by_role("button", name="Withdraw now").count() == 0
+
+
+def test_looking_in_one_tab_ends_withdrawing_in_another(person: People) -> None:
+    somebody = person()
+    somebody.sent("sheet")
+    other = somebody.goto("sheet", somebody.opened())
+    somebody.page.get_by_role("button", name="Look at it").click()
+    somebody.page.get_by_text("This was sent").wait_for()
+    other.get_by_role("button", name="Withdraw now").click()
+    other.get_by_role("button", name="Withdraw now").click()
+    other.get_by_text("can no longer be withdrawn").wait_for()
+    assert not [one for one in somebody.requests if one.method == "DELETE"]
+
+
+def test_rules_of_withdrawal_are_followed(person: People) -> None:
+    somebody = person()
+    somebody.sent("warner")  # open: look and withdraw
+    somebody.page.get_by_role("button", name="Look at it").click()
+    somebody.page.get_by_text("This was sent").wait_for()
+    assert somebody.page.get_by_role("button", name="Withdraw now").count() == 1
+    other = person()
+    other.sent("settled")  # none
+    assert other.page.get_by_role("button", name="Withdraw now").count() == 0
+
+
+def test_a_shared_device_forgets_all_but_the_fact(person: People) -> None:
+    somebody = person()
+    somebody.sent("sheet")
+    report = json.loads(somebody.bodies()[0])
+    somebody.page.get_by_text("This is not my own device").click()
+    somebody.press("Forget it")
+    kept = somebody.kept()
+    assert "discreet/report" not in kept
+    assert '"key":null' in kept
+    assert report["collection"] in kept
+    somebody.goto("sheet")
+    somebody.counted()
+    assert len(somebody.bodies()) == 1
+
+
+# ---------------------------------------------------------------- the promise in numbers
+
+
+@pytest.mark.parametrize("name", ["direct", "bits", "sheet", "warner"])
+def test_the_promise_is_worked_out_from_the_document(name: str, person: People) -> None:
+    somebody = person()
+    somebody.reviewed(name)
+    text = somebody.page.locator("main").inner_text()
+    collection = collections()[name][0]
+    epsilon = collection.guarantee.epsilon
+    assert f"move them to at most {posterior(0.1, epsilon)} in 100" in text
+    if collection.kind == "plan":
+        truths = {question.mechanism.p for question in collection.questions}
+    else:
+        truths = {float(channel.theta_exact) for channel in collection.channels}
+    marks = [
+        somebody.page.locator("figure").nth(k).locator("svg.hundred circle").count()
+        for k in range(somebody.page.locator("figure").count())
+    ]
+    expected = {min(100, math.ceil(100 * truth - 1e-9)) for truth in truths}
+    assert set(marks) == expected
+
+
+def test_an_unprotected_survey_says_so_first(person: People) -> None:
+    somebody = person()
+    somebody.goto("own")
+    first = somebody.page.locator("main > *:not(h1)").first
+    assert "Nothing protects your answers" in first.inner_text()
+
+
+def test_practice_is_never_sent(person: People) -> None:
+    somebody = person()
+    somebody.goto("sheet")
+    before, kept = len(somebody.requests), somebody.kept()
+    somebody.press("Try it with a harmless question")
+    somebody.page.get_by_label("Tea").check()
+    for _ in range(20):
+        somebody.page.get_by_role("button", name="Draw", exact=True).click()
+    somebody.page.get_by_text("20 draws").wait_for()
+    assert len(somebody.requests) == before
+    somebody.press("Back to the survey")
+    assert somebody.kept() == kept
