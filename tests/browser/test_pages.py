@@ -115,7 +115,7 @@ def test_a_page_that_keeps_answers_is_found(chromium: Any, tmp_path: Path) -> No
     drafts = {
         "questions.js": (
             "answers.set(part.key, part.answer())",
-            "answers.set(part.key, part.answer()) && sessionStorage.setItem('x', part.answer())",
+            "answers.set(part.key, part.answer()) && (sessionStorage[part.key] = part.answer())",
         )
     }
     with (
