@@ -132,6 +132,13 @@ def announce(
     show_default=True,
     help="Requests per second from one address; 0 for no limit.",
 )
+@click.option(
+    "--settle-every",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Seconds between looks whether enough reports wait to be settled.",
+)
 @click.option("--contact", default="", help="For security.txt, as mailto:security@example.org.")
 @click.option(
     "--batch",
@@ -316,6 +323,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
         forwarded_allow_ips=options["behind"] or "127.0.0.1",
     )
     socket = config.bind_socket()
+    socket.listen(2048)  # whoever follows a link as soon as it is printed waits a moment
     scheme = "https" if options["certificate"] else "http"
     shown = f"[{host}]" if ":" in host else host
     base = options["address"] or f"{scheme}://{shown}:{socket.getsockname()[1]}"
@@ -325,6 +333,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
             base.rstrip("/"),
             rate=options["rate"],
             burst=max(20 * options["rate"], 1.0),
+            settle_every=options["settle_every"],
             contact=options["contact"],
         ),
     )

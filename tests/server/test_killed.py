@@ -1,0 +1,156 @@
+"""Servers killed at random points under load: nothing acknowledged is lost, nothing counted twice.
+
+Each round starts ``discreet serve`` as a process, sends reports over several connections (some of
+them twice, some withdrawn), kills the server with SIGKILL at a random moment, and checks after the
+next start: every acknowledged report is there exactly once, none was invented, and every tally is
+what its reports add up to. 20 rounds run by default, half of them on each database; ``make soak``
+runs hundreds (DISCREET_ROUNDS).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from servers import fresh_postgres, plan, report
+
+from discreet.server import database as db
+from discreet.server.database import Database
+from discreet.server.surveys import Surveys
+from discreet.server.tallies import load, recounted, same
+
+ROUNDS = int(os.environ.get("DISCREET_ROUNDS", "20"))
+SENDERS = 4
+
+
+class Process:
+    """``discreet serve`` on a port of its own."""
+
+    def __init__(self, url: str, plan_file: Path, *more: str) -> None:
+        command = [sys.executable, "-m", "discreet", "serve", str(plan_file), "--database", url]
+        self.running = subprocess.Popen(
+            [
+                *command,
+                "--port",
+                "0",
+                "--rate",
+                "0",
+                "--batch",
+                "20",
+                *more,
+                "--settle-every",
+                "0.05",
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.running.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            line = self.running.stdout.readline()
+            assert line, self.running.communicate()[1]
+            text += line
+        self.port = urlsplit(json.loads(text)["collector"]).port
+
+    def kill(self) -> None:
+        self.running.send_signal(signal.SIGKILL)
+        self.running.communicate()
+
+
+def sent(
+    port: int, texts: list[tuple[str, str, str]], acknowledged: set[str], gone: set[str]
+) -> None:
+    """Send reports one after the other until the server is gone; remember what it confirmed."""
+    draw = random.Random()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    path, kind = "/api/v1/surveys/plan/reports", {"Content-Type": "application/json"}
+    try:
+        for id_, text, key in texts:
+            for _ in range(1 + (draw.random() < 0.2)):
+                connection.request("POST", path, text, kind)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status in (200, 201), answer.status
+                acknowledged.add(id_)
+            if draw.random() < 0.1:
+                gone.add(id_)  # whether or not the answer comes, it may be gone from now on
+                connection.request("DELETE", f"{path}/{id_}", json.dumps({"key": key}), kind)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == 204
+                gone.add("!" + id_)
+    except (OSError, http.client.HTTPException):
+        return
+    finally:
+        connection.close()
+
+
+def check(url: str, known: set[str], acknowledged: set[str], gone: set[str]) -> None:
+    with Database(url, serving=False) as database:
+        ((survey, _),) = Surveys(database).all()
+        with database.read() as connection:
+            stored = load(connection, survey.number, survey.collection)
+            assert same(stored, recounted(connection, survey.number, survey.collection))
+            here: list[str] = []
+            for table in (db.arrival, db.report):
+                rows = connection.execute(table.select())
+                here += [bytes(row.id).hex() for row in rows]
+            withdrawn = {bytes(row.id).hex() for row in connection.execute(db.withdrawn.select())}
+    assert len(here) == len(set(here)), "a report is stored twice"
+    assert set(here) <= known, "a report was invented"
+    confirmed = {id_[1:] for id_ in gone if id_.startswith("!")}
+    assert confirmed <= withdrawn
+    assert withdrawn <= gone
+    assert not withdrawn & set(here)
+    assert acknowledged - gone <= set(here), "an acknowledged report is lost"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_killed_at_random_points_nothing_is_lost_and_nothing_doubled(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/collected.db"
+    if kind == "postgresql":
+        url = fresh_postgres(request.getfixturevalue("postgres"))
+    collection: Any = plan()
+    file = tmp_path / "plan.json"
+    file.write_text(collection.to_json())
+    known: set[str] = set()
+    acknowledged: set[str] = set()
+    gone: set[str] = set()
+    for _ in range(max(1, ROUNDS // 2)):
+        made = [report(collection) for _ in range(300)]
+        texts = [(one.id, one.to_json(), key.hex()) for one, key in made]
+        known |= {id_ for id_, _, _ in texts}
+        process = Process(url, file)
+        threads = [
+            threading.Thread(
+                target=sent, args=(process.port, texts[k::SENDERS], acknowledged, gone)
+            )
+            for k in range(SENDERS)
+        ]
+        for thread in threads:
+            thread.start()
+        enough, begun = len(acknowledged) + random.randint(1, 80), time.monotonic()
+        while len(acknowledged) < enough and time.monotonic() < begun + 60:
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.02))
+        process.kill()
+        for thread in threads:
+            thread.join()
+        check(url, known, acknowledged, gone)
+    assert len(acknowledged) > 20 * (ROUNDS // 2), "the load was too small to say anything"
