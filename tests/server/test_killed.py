@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,7 +38,9 @@ SENDERS = 4
 class Process:
     """``discreet serve`` on a port of its own."""
 
-    def __init__(self, url: str, plan_file: Path, *more: str) -> None:
+    def __init__(
+        self, url: str, plan_file: Path, *more: str, before: Callable[[], None] | None = None
+    ) -> None:
         command = [sys.executable, "-m", "discreet", "serve", str(plan_file), "--database", url]
         self.running = subprocess.Popen(
             [
@@ -56,6 +59,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=before,
         )
         assert self.running.stdout is not None
         text = ""

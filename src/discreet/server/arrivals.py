@@ -88,11 +88,17 @@ def take(
     unspent |= {fresh[id_].code for id_ in lost}
     if unspent:  # reports whose id came twice in this very moment, with two codes
         _set_spent(connection, number, sorted(filter(None, unspent)), 0)
-    if lost:
-        now = _known(connection, number, sorted(lost))
-        for place, one in enumerate(arrivals):
-            if one.row.id in lost and outcomes[place] == "counted":
-                outcomes[place] = _again(one.row, now[one.row.id])
+    # another server may have stored the very same reports since we looked, and spent their codes
+    doubtful = [
+        place
+        for place, one in enumerate(arrivals)
+        if outcomes[place] == "invitation" or (outcomes[place] == "counted" and one.row.id in lost)
+    ]
+    now = _known(connection, number, [arrivals[place].row.id for place in doubtful])
+    for place in doubtful:
+        row = arrivals[place].row
+        if row.id in now:
+            outcomes[place] = _again(row, now[row.id])
     return outcomes
 
 

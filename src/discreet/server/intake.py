@@ -23,8 +23,8 @@ from discreet.errors import FormatError
 __all__ = ["Row", "matrices_of", "packed", "packed_rows", "rows_in", "unpacked"]
 
 SIZES = (1, 2, 4, 8)
-PIECE = 5_000
-"""Rows of one transaction, so that others do not wait long."""
+PIECE = 10_000
+"""Rows of a batch in one transaction, so that others do not wait long."""
 MOST_ROWS = 1_000_000
 """Reports of one Parquet batch."""
 

@@ -18,8 +18,10 @@ import sqlalchemy as sql
 from discreet.collection.protocol import Collection
 from discreet.server import database as db
 from discreet.server.database import Database, exclusive, insert_of
-from discreet.server.intake import PIECE
 from discreet.server.tallies import fold
+
+PIECE = 5_000
+"""Reports that are settled in one transaction, so that others do not wait long."""
 
 __all__ = ["reseal", "settle", "settle_piece", "waiting", "withdraw"]
 

@@ -1,0 +1,333 @@
+"""What stands between an acknowledged report and its loss: the disk, other servers, bad days."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sql
+from servers import Live, added, fresh_postgres, plan, problem, questionnaire, report, serving
+from sqlalchemy.exc import SQLAlchemyError
+from test_killed import Process
+
+from discreet.errors import DiscreetError, FormatError
+from discreet.server import database as db
+from discreet.server import surveys as acts
+from discreet.server.arrivals import Arrival, take
+from discreet.server.database import Database
+from discreet.server.intake import Row, matrices_of, packed, packed_rows, unpacked
+from discreet.server.settle import settle
+from discreet.server.tallies import load, recounted, same
+
+# ---------------------------------------------------------------- the disk
+
+TRACED = """
+import sys
+from discreet.server import database
+database.SYNCHRONOUS = {level!r}
+sys.argv = ["discreet", "serve", "plan.json", "--port", "0", "--json"]
+from discreet.cli import main
+main()
+"""
+
+
+def calls_before_201(level: str, folder: Path) -> list[str]:
+    """System calls of a server between a report that comes in and its 201."""
+    collection = plan()
+    (folder / "plan.json").write_text(collection.to_json())
+    log = folder / "calls"
+    traced = "read,recvfrom,recvmsg,write,sendto,sendmsg,writev,fsync,fdatasync"
+    command = ["strace", "-f", "-s", "64", "-e", f"trace={traced}", "-o", str(log)]
+    program = TRACED.format(level=level)
+    process = subprocess.Popen(
+        [*command, sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    text = ""
+    while not text.endswith("}\n"):
+        line = process.stdout.readline()
+        assert line, "the server did not start"
+        text += line
+    base = json.loads(text)["collector"].partition("/desk")[0]
+    try:
+        for _ in range(2):  # the second one, when nothing is new any more
+            answer = httpx.post(
+                f"{base}/api/v1/surveys/plan/reports",
+                content=report(collection)[0].to_json(),
+                headers={"Content-Type": "application/json"},
+                timeout=60,
+            )
+            assert answer.status_code == 201, answer.text
+    finally:
+        traced_one = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        os.kill(int(traced_one.split()[0]), signal.SIGTERM)
+        process.communicate()
+    lines = log.read_text().splitlines()
+    came = [n for n, line in enumerate(lines) if '"POST /api/v1/surveys/plan/reports' in line]
+    went = [n for n, line in enumerate(lines) if '"HTTP/1.1 201 Created' in line]
+    assert len(came) == len(went) == 2
+    between = lines[came[-1] : went[-1]]
+    return re.findall(r"\b(fdatasync|fsync)\(", "\n".join(between))
+
+
+@pytest.mark.slow
+def test_the_disk_is_synced_before_the_201(tmp_path: Path) -> None:
+    assert shutil.which("strace"), "install strace: apt-get install strace"
+    assert "fdatasync" in calls_before_201("FULL", tmp_path)
+
+
+@pytest.mark.slow
+def test_the_known_bad_twin_answers_without_a_sync(tmp_path: Path) -> None:
+    """``synchronous=NORMAL``, which everybody copies: a power cut takes acknowledged reports."""
+    assert calls_before_201("NORMAL", tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_a_problem_and_nothing_is_lost(tmp_path: Path) -> None:
+    collection = plan()
+    file, path = tmp_path / "plan.json", tmp_path / "collected.db"
+    file.write_text(collection.to_json())
+
+    def limit() -> None:  # no file may grow beyond this: the log of the database will want to
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+
+    process = Process(f"sqlite:///{path}", file, before=limit)
+    url = f"http://127.0.0.1:{process.port}/api/v1/surveys/plan/reports"
+    kind = {"Content-Type": "application/json"}
+    acknowledged, refused = set(), []
+    with httpx.Client(timeout=30) as client:
+        for _ in range(200):
+            made = report(collection)[0]
+            answer = client.post(url, content=made.to_json(), headers=kind)
+            if answer.status_code == 201:
+                acknowledged.add(made.id)
+            else:
+                refused.append(answer)
+            if len(refused) > 3:
+                break
+        ready = client.get(f"http://127.0.0.1:{process.port}/ready")
+    assert refused, "the disk was never full"
+    assert {problem(one) for one in refused} == {"unavailable"}
+    assert {one.status_code for one in refused} == {503}
+    assert refused[0].headers["retry-after"] == "5"
+    assert ready.status_code == 503
+    process.running.terminate()
+    _, said = process.running.communicate()
+    assert "Traceback" not in said
+    assert "the database failed" in said
+    with Database(f"sqlite:///{path}") as opened, opened.read() as connection:
+        stored = {bytes(row.id).hex() for row in connection.execute(db.arrival.select())}
+        stored |= {bytes(row.id).hex() for row in connection.execute(db.report.select())}
+    assert acknowledged <= stored
+
+
+# ---------------------------------------------------------------- other servers
+
+
+def test_a_second_server_on_one_sqlite_file_is_refused(tmp_path: Path) -> None:
+    with Database(str(tmp_path / "a.db")):
+        with pytest.raises(FormatError, match="another discreet serve uses this database"):
+            Database(str(tmp_path / "a.db"))
+        Database(str(tmp_path / "a.db"), serving=False).close()  # --check and --token may
+    Database(str(tmp_path / "a.db")).close()
+
+
+@pytest.mark.slow
+def test_two_servers_share_one_postgresql(postgres: str) -> None:
+    """The same reports, sent to both at once: each is counted once, and a code is used once."""
+    url = fresh_postgres(postgres)
+    with Database(url) as one, Database(url) as two:
+        one.migrate()
+        collection = plan()
+        added(one, collection, entry="invited", batch=10)
+        with serving(one, settle_every=0.05) as first, serving(two, settle_every=0.05) as second:
+            codes = first.owned("POST", "/health/invitations", json={"count": 60}).json()["codes"]
+            made = [report(collection)[0] for _ in codes]
+            outcomes: list[list[int]] = [[], []]
+
+            def send(live: Live, into: list[int], other: bool) -> None:
+                for k, (text, code) in enumerate(zip(made, codes, strict=True)):
+                    if other and k % 3 == 0:  # another report with the same code
+                        text = report(collection)[0]
+                    into.append(live.post(text, Invitation=code).status_code)
+
+            threads = [
+                threading.Thread(target=send, args=(first, outcomes[0], False)),
+                threading.Thread(target=send, args=(second, outcomes[1], True)),
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for k, (a, b) in enumerate(zip(*outcomes, strict=True)):
+                wanted = [201, 403] if k % 3 == 0 else [200, 201]
+                assert sorted((a, b)) == wanted
+            first.owned("POST", "/health/close")
+            assert first.counted() == second.counted() == 60
+
+
+def test_the_same_id_from_two_servers_in_one_moment(postgres: str) -> None:
+    """Two transactions at once, neither of which sees the other: the key decides."""
+    url = fresh_postgres(postgres)
+    with Database(url) as one, Database(url) as two:
+        one.migrate()
+        collection = plan()
+        number = added(one, collection)
+        made = report(collection)[0]
+        row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
+        met: list[str] = []
+
+        def late() -> None:
+            with two.write() as connection:
+                met.extend(take(connection, number, False, [Arrival(row)]))
+
+        thread = threading.Thread(target=late)
+        with one.write() as connection:
+            assert take(connection, number, False, [Arrival(row)]) == ["counted"]
+            thread.start()
+            time.sleep(0.2)  # it has looked, seen nothing, and waits for us at the key
+        thread.join()
+        assert met == ["repeated"]
+
+
+# ---------------------------------------------------------------- a database that goes away
+
+
+@pytest.mark.slow
+def test_a_database_that_goes_away_and_comes_back(postgres: str) -> None:
+    import psycopg
+
+    url = fresh_postgres(postgres)
+    name = url.partition("?")[0].rpartition("/")[2]
+    collection = plan()
+    with Database(url) as database, psycopg.connect(postgres, autocommit=True) as admin:
+        database.migrate()
+        added(database, collection, batch=1)
+        with serving(database, settle_every=0.1) as live:
+            first, second = report(collection)[0], report(collection)[0]
+            assert live.post(first).status_code == 201
+            admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+            gone = live.post(second)
+            assert (gone.status_code, problem(gone)) == (503, "unavailable")
+            assert live.client.get("/ready").status_code == 503
+            assert live.client.get("/health").status_code == 200
+            admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+            assert live.post(first).status_code == 200, "what was acknowledged is there"
+            assert live.post(second).status_code == 201
+            assert live.client.get("/ready").status_code == 200
+            live.owned("POST", "/health/close")
+            assert live.counted() == 2
+
+
+# ---------------------------------------------------------------- migrations
+
+
+def test_migrations_go_up_and_down_and_keep_the_reports(url: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
+    collection = questionnaire()
+    with Database(url) as database:
+        database.migrate("0001")
+        number = added(database, collection)
+        with database.write() as connection:
+            rows = []
+            for _ in range(30):
+                made = report(collection)[0]
+                rows.append(Row(bytes.fromhex(made.id), made.question, packed(made.value)))
+            take(connection, number, False, [Arrival(row) for row in rows])
+        assert settle(database, number, collection, 1) == 30
+        for revision in ("head", "0001", "head"):
+            database.migrate(revision)
+            with database.read() as connection:
+                counted = load(connection, number, collection)
+                assert same(counted, recounted(connection, number, collection))
+                assert counted.reports == 30
+        with database.reading.connect() as connection:
+            context = MigrationContext.configure(connection)
+            assert compare_metadata(context, db.metadata) == [], "tables as the program has them"
+        database.migrate("base")
+        with database.reading.connect() as connection:
+            assert set(sql.inspect(connection).get_table_names()) <= {"alembic_version"}
+
+
+def test_tables_of_a_newer_program_are_refused(url: str) -> None:
+    with Database(url) as database:
+        database.migrate()
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(FormatError, match="a newer discreet made them"):
+            database.migrate()
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+        with pytest.raises(FormatError, match="there is no version 'x'"):
+            database.migrate("x")
+
+
+@pytest.mark.parametrize("wrong", ["mysql://host/name", "sqlite://", "nothing://", "://"])
+def test_an_address_that_is_not_a_database(wrong: str) -> None:
+    with pytest.raises(FormatError, match=r"database|give a file"):
+        Database(wrong)
+
+
+def test_a_database_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    with (
+        Database("postgresql://nobody:secret@127.0.0.1:1/none") as database,
+        pytest.raises(DiscreetError, match="the database does not work") as told,
+    ):
+        database.migrate()
+    assert "secret" not in str(told.value)
+    with pytest.raises(FormatError, match="does not exist"):
+        Database(str(tmp_path / "no" / "a.db"))
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_values_are_packed_in_one_way_and_come_back() -> None:
+    import numpy as np
+
+    edges = [0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32769, 2**31, -(2**31) - 1, 2**62]
+    matrix = np.array([[a, b] for a in edges for b in edges], np.int64)
+    values = packed_rows(matrix)
+    assert values == [packed(row) for row in matrix.tolist()]
+    assert {len(one) for one in values} == {2, 4, 8, 16}
+    assert (unpacked(values, 2) == matrix).all()
+    with pytest.raises(FormatError, match="width"):
+        unpacked([b"abc"], 2)
+    rows: Any = [(b"", 0, values[0])]
+    assert [q for q, _, _ in matrices_of(_Wide(), rows)] == [0]
+
+
+class _Wide:
+    class _Channel:
+        width = 2
+
+    questions = (_Channel(),)
+
+
+def test_a_survey_that_was_tampered_with_is_not_served(database: Database) -> None:
+    added(database, plan())
+    with database.write() as connection:
+        text = sql.select(db.survey.c.document)
+        document = bytes(connection.execute(text).scalar_one())
+        changed = document.replace(b'"epsilon":1.0', b'"epsilon":9.0')
+        assert changed != document
+        connection.execute(sql.update(db.survey).values(document=changed))
+    with pytest.raises((DiscreetError, SQLAlchemyError)):
+        acts.Surveys(database).find("health")
