@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,7 +55,18 @@ if importlib.util.find_spec("hypothesis"):
     settings.register_profile("house", deadline=None)
     settings.load_profile("house")
 
-NEEDS = {"data": _data_missing, "spark": _spark_missing, "browser": programs.missing}
+
+def _tools_missing() -> str | None:
+    lacking = [one for one in ("nginx", "strace", "sqlite3") if shutil.which(one) is None]
+    return f"not installed: {', '.join(lacking)}" if lacking else None
+
+
+NEEDS = {
+    "data": _data_missing,
+    "spark": _spark_missing,
+    "browser": programs.missing,
+    "tools": _tools_missing,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = ["Patience", "body_of", "patient_protocol"]
+__all__ = ["Patience", "body_of", "patient_protocol", "web_server"]
 
 Stage = Literal["headers", "body", "whole"]
 Reason = Literal["oversized", "slow"]
@@ -173,6 +173,31 @@ def patient_protocol(
     """
     base = _on_h11() if library == "h11" else _on_httptools()
     return type("PatientProtocol", (base,), {"patience": patience or Patience()})
+
+
+def web_server(app: Any, patience: Patience | None = None, **options: Any) -> Any:
+    """An ``uvicorn.Server`` that logs nothing about who asks, with patient connections.
+
+    Parameters
+    ----------
+    app : ASGI application
+    patience : Patience, optional
+    **options
+        Of ``uvicorn.Config``, such as host, port and certificates.
+    """
+    import uvicorn
+
+    given: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "date_header": False,
+        "timeout_keep_alive": 5,
+        "timeout_graceful_shutdown": 15,
+        "proxy_headers": False,
+        "http": patient_protocol("httptools", patience),
+    }
+    return uvicorn.Server(uvicorn.Config(app, **(given | options)))
 
 
 def _on_h11() -> type[_Patient]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import uvicorn
 
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement
@@ -27,7 +26,7 @@ from discreet.server.database import Database
 from discreet.server.running import Server
 from discreet.server.settings import Settings
 from discreet.server.tallies import load, recounted, same
-from discreet.serving import Patience, patient_protocol
+from discreet.serving import Patience, web_server
 from discreet.survey import Group, Questionnaire
 
 NUMBERS = itertools.count()
@@ -135,14 +134,7 @@ def serving(database: Database, pages: Sequence[Any] = (), **settings: Any) -> I
     listening.bind(("127.0.0.1", 0))
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     server = Server(database, Settings(base, **options))
-    runner = uvicorn.Server(
-        uvicorn.Config(
-            application(server, pages),
-            log_level="warning",
-            http=patient_protocol("httptools", Patience(start=20.0)),
-            timeout_graceful_shutdown=5,
-        )
-    )
+    runner = web_server(application(server, pages), Patience(start=20.0), timeout_graceful_shutdown=5)
     thread = threading.Thread(target=runner.run, args=([listening],))
     thread.start()
     try:

@@ -153,7 +153,7 @@ def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: 
         "page": live.client.get("/health"),
         "missing": live.client.get("/nowhere"),
         "method": live.client.put("/health"),
-        "head": live.client.head("/health"),
+        "head": live.client.head("/api/v1/surveys/health"),
         "refused": live.client.post(reports, content=b"{"),
         "document": live.client.get("/api/v1/surveys/health/document"),
     }
@@ -162,6 +162,7 @@ def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: 
         assert not lacking, (what, lacking)
         assert "script-src 'self';" in answer.headers["content-security-policy"]
         assert "server" not in answer.headers
+    assert (answers["head"].status_code, answers["head"].content) == (200, b"")
     for what in ("refused", "document"):
         assert answers[what].headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-origin" not in answers["page"].headers

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -83,12 +82,13 @@ def calls_before_201(level: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.tools
 def test_the_disk_is_synced_before_the_201(tmp_path: Path) -> None:
-    assert shutil.which("strace"), "install strace: apt-get install strace"
     assert "fdatasync" in calls_before_201("FULL", tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.tools
 def test_the_known_bad_twin_answers_without_a_sync(tmp_path: Path) -> None:
     """``synchronous=NORMAL``, which everybody copies: a power cut takes acknowledged reports."""
     assert calls_before_201("NORMAL", tmp_path) == []

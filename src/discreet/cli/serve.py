@@ -297,33 +297,26 @@ def _tokens(opened: Database, token: str | None, revoke: str | None) -> None:
 
 
 def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> None:
-    import uvicorn
-
     from discreet.server.app import application
     from discreet.server.pages import public_pages
     from discreet.server.running import Server
     from discreet.server.settings import Settings
-    from discreet.serving import Patience, patient_protocol
+    from discreet.serving import Patience, web_server
 
-    host, port = options["host"], options["port"]
-    config = uvicorn.Config(
-        "discreet",  # replaced below, when the port is known
+    if (options["certificate"] is None) != (options["certificate_key"] is None):
+        raise FormatError("TLS needs both: --certificate and --certificate-key")
+    host = options["host"]
+    runner = web_server(
+        None,  # set below, when the port is known
+        Patience(start=20.0),
         host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=15,
-        http=patient_protocol("httptools", Patience(start=20.0)),
+        port=options["port"],
         ssl_certfile=options["certificate"],
         ssl_keyfile=options["certificate_key"],
         proxy_headers=options["behind"] is not None,
         forwarded_allow_ips=options["behind"] or "127.0.0.1",
     )
-    socket = config.bind_socket()
-    socket.listen(2048)  # whoever follows a link as soon as it is printed waits a moment
+    socket = _listening(host, options["port"])
     scheme = "https" if options["certificate"] else "http"
     shown = f"[{host}]" if ":" in host else host
     base = options["address"] or f"{scheme}://{shown}:{socket.getsockname()[1]}"
@@ -337,7 +330,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
             contact=options["contact"],
         ),
     )
-    config.app = application(server, [public_pages()])
+    runner.config.app = application(server, [public_pages()])
     once = server.access.once()
     listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
     facts = {
@@ -353,4 +346,19 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
         click.echo(f"collector    {facts['collector']}  (works once, today)")
         click.echo(f"data         {facts['data']}")
     sys.stdout.flush()
-    uvicorn.Server(config).run(sockets=[socket])
+    runner.run(sockets=[socket])
+
+
+def _listening(host: str, port: int) -> Any:
+    """A socket that listens already: whoever follows a printed link at once waits a moment."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        made = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise FormatError(
+            f"{host} port {port}: cannot be served: {error.strerror}; choose another --port"
+        ) from None
+    made.set_inheritable(True)
+    return made

@@ -125,8 +125,9 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
         lifespan=lifespan,
     )
     app.state.server = server
-    problems.handlers(app)
-    for router in (*reports.routes(), api.router, general, *pages):
+    routers = (*reports.routers, api.router, general, *pages)
+    problems.handlers(app, routers)
+    for router in routers:
         app.include_router(router)
     _describe(app)
     return Headers(app, server.settings.secure, lambda path: bool(FOREIGN.fullmatch(path)))

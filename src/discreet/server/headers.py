@@ -84,6 +84,8 @@ class Headers:
             await send({"type": "http.response.body", "body": b""})
             return
 
+        if scope["method"] == "HEAD":  # answered as GET; the web server sends no body
+            scope = {**scope, "method": "GET"}
         started = False
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
@@ -121,7 +122,7 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def handlers(app: FastAPI) -> None:
+def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     """Every way to fail ends as a problem; what is sent is never repeated in it."""
 
     @app.exception_handler(Problem)
@@ -142,7 +143,7 @@ def handlers(app: FastAPI) -> None:
     async def unknown(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
             answer = problem_response(Problem("method"))
-            answer.headers["Allow"] = ", ".join(sorted(_methods(app, request)))
+            answer.headers["Allow"] = ", ".join(sorted(_methods(routers, request)))
             return answer
         return problem_response(Problem("not-found" if error.status_code == 404 else "invalid"))
 
@@ -156,10 +157,10 @@ def handlers(app: FastAPI) -> None:
         return problem_response(internal(error))
 
 
-def _methods(app: FastAPI, request: Request) -> set[str]:
+def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     """Everything that can be done with the path of a request."""
     found: set[str] = set()
-    for route in app.routes:
+    for route in (route for router in routers for route in router.routes):
         if route.matches(request.scope)[0] is not Match.NONE:
             found |= getattr(route, "methods", None) or set()
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
@@ -31,7 +31,7 @@ from discreet.server.surveys import Survey
 from discreet.server.writer import Busy
 from discreet.serving import Patience, body_of
 
-__all__ = ["Slug", "guarded", "router", "server_of"]
+__all__ = ["Slug", "guarded", "routers", "server_of"]
 
 BATCH = 1 << 26
 """Bytes of a Parquet batch."""
@@ -340,7 +340,4 @@ async def take_back(
     return Response(status_code=204)
 
 
-def routes() -> Iterator[APIRouter]:
-    """The routers of this module."""
-    yield direct
-    yield router
+routers = (direct, router)

@@ -1,0 +1,129 @@
+"""The words around a collection fit it, and what cannot be answered honestly is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import plan, questionnaire, schema
+
+from discreet import Categorical, Schema
+from discreet.announcement import OPEN_WITHDRAWAL, Announcement, Asked, Words, example_of
+from discreet.documents import json_of_yaml
+from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.local import make_plan
+from discreet.survey import Group, Questionnaire
+
+
+def told(collection: Any, **changes: Any) -> Announcement:
+    return Announcement.plain(collection, "health", **changes)
+
+
+def test_it_is_sealed_and_names_its_collection() -> None:
+    collection = questionnaire()
+    made = told(collection, asks="The union", closes="2027-03-31")
+    again = Announcement.from_json(made.to_json())
+    assert (again, again.digest) == (made, made.digest)
+    made.check(collection)
+    with pytest.raises(SchemaError, match="needs an announcement of its own"):
+        made.check(plan())
+    changed = made.to_json().replace("The union", "The boss")
+    with pytest.raises(FormatError, match="changed or damaged"):
+        Announcement.from_json(changed)
+
+
+@pytest.mark.parametrize("make", [plan, questionnaire])
+def test_the_commented_example_is_complete(make: Any) -> None:
+    collection = make()
+    text = example_of(collection, "health")
+    assert text.count("#") > 10
+    made = Announcement.from_json(json_of_yaml(text, "announcement"))
+    made.check(collection)
+    assert set(made.words["en"].questions) == set(collection.names)
+    assert made.batch == 100
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "name": ({"name": "Health 1"}, "small letters, digits and hyphens"),
+    "entry": ({"entry": "members"}, "entry is 'members'"),
+    "withdrawal": ({"withdrawal": "later"}, "withdrawal is 'later'"),
+    "batch": ({"batch": 0}, "batch is 0"),
+    "day": ({"opens": "tomorrow"}, "write a day as 2027-03-31"),
+    "order": ({"opens": "2027-02-01", "closes": "2027-01-01"}, "after it closes"),
+    "tag": ({"words": {"English": Words()}}, "language tag"),
+    "language": ({"words": {"en": Words()}, "language": "de"}, "language is 'de'"),
+    "long": ({"asks": "x" * 20_001}, "20001 characters"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_setting_is_named_with_the_way_out(what: str) -> None:
+    changes, message = WRONG[what]
+    with pytest.raises(SchemaError, match=message):
+        replace(told(questionnaire()), **changes)
+
+
+def test_words_must_fit_the_questions() -> None:
+    collection = questionnaire()
+
+    def spoken(**asked: Asked) -> dict[str, Any]:
+        own = {"en": Words("Health"), "de": Words("Gesundheit", questions=asked)}
+        return {"words": own}
+
+    smokes, sick = Asked("Rauchen Sie?", ("nein", "ja")), Asked("Sind Sie krank?")
+    replace(told(collection), **spoken(smokes=smokes, sick=sick)).check(collection)
+    for asked, message in (
+        ({"smokes": smokes}, "de: has no words for sick"),
+        ({"smokes": Asked("?", ("nein",)), "sick": sick}, "has 1 labels; it has 2 answers"),
+        ({"smokes": smokes, "sick": sick, "age": sick}, "'age', which is not asked"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            replace(told(collection), **spoken(**asked)).check(collection)
+
+
+def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
+    names = ("smokes", "sick")
+    own = replace(questionnaire(), personal="own")
+    with pytest.raises(PrivacyError, match="promises nothing"):
+        told(own).check(own)
+    told(own, unprotected=True).check(own)
+    groups = make_plan(schema(), 1.0, 1000, assignment="groups")
+    with pytest.raises(SchemaError, match="a link carries no group"):
+        told(groups).check(groups)
+    read = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"], inferred=True)
+    inferred = Questionnaire(read, [Group(names, theta=0.5)])
+    with pytest.raises(PrivacyError):
+        told(inferred, unprotected=True).check(inferred)
+    many = Schema([Categorical("c", [f"v{k}" for k in range(30_000)])], "sick", ["no", "yes"])
+    wide = make_plan(many, 1.0, 10**6, oracle="oue", kind="pairs")
+    with pytest.raises(SchemaError, match="a browser sends at most 64 kB"):
+        told(wide).check(wide)
+
+
+def test_an_open_withdrawal_is_one_more_assumption() -> None:
+    collection = plan()
+    assert OPEN_WITHDRAWAL not in told(collection).guarantee(collection).assumptions
+    assert OPEN_WITHDRAWAL in told(collection, withdrawal="open").guarantee(collection).assumptions
+
+
+def test_both_days_are_included() -> None:
+    made = told(plan(), opens="2027-01-02", closes="2027-01-03")
+    states = [made.on(date(2027, 1, day)) for day in (1, 2, 3, 4)]
+    assert states == ["draft", "open", "open", "closed"]
+
+
+def test_files_are_read_by_their_names(tmp_path: Path) -> None:
+    collection = questionnaire()
+    (tmp_path / "a.yaml").write_text(example_of(collection, "health"))
+    made = Announcement.read(tmp_path / "a.yaml")
+    (tmp_path / "a.json").write_text(made.to_json())
+    assert Announcement.read(tmp_path / "a.json") == made
+    body = json.loads(made.to_json())
+    for changes, message in (({"version": 9}, "update discreet"), ({"extra": 1}, "misshapen")):
+        unsealed = {k: v for k, v in {**body, **changes}.items() if k != "digest"}
+        with pytest.raises(FormatError, match=message):
+            Announcement.from_json(json.dumps(unsealed))
