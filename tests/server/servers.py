@@ -30,6 +30,8 @@ from discreet.serving import Patience, web_server
 from discreet.survey import Group, Questionnaire
 
 NUMBERS = itertools.count()
+WAITING = {"timeout_graceful_shutdown": 5, "timeout_keep_alive": 120}
+"""A busy machine may pause between two requests of one connection."""
 
 
 def schema() -> Schema:
@@ -134,7 +136,7 @@ def serving(database: Database, pages: Sequence[Any] = (), **settings: Any) -> I
     listening.bind(("127.0.0.1", 0))
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     server = Server(database, Settings(base, **options))
-    runner = web_server(application(server, pages), Patience(start=20.0), timeout_graceful_shutdown=5)
+    runner = web_server(application(server, pages), Patience(start=20.0), **WAITING)
     thread = threading.Thread(target=runner.run, args=([listening],))
     thread.start()
     try:
