@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format soak soak-twin soak-server bench audit mutants docs clean python-is-new-enough
+.PHONY: help demo test quick lint format soak soak-twin soak-server bench audit mutants release docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -44,6 +44,17 @@ bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/
 audit: $(VENV)/.test  ## Audit planted defects and sound mechanisms: under 10 minutes on two cores
 	@cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m audit.catalogue
 
+mutants: $(VENV)/.test  ## Change privacy-relevant lines one by one; show which tests notice (an hour)
+	@$(BIN)/python tests/mutants.py
+
+release: $(VENV)/.release  ## Build wheel and sdist twice, compare them, list licences and parts
+	@rm -rf dist build/again
+	@SOURCE_DATE_EPOCH=1700000000 $(BIN)/python -m hatchling build -d dist
+	@SOURCE_DATE_EPOCH=1700000000 $(BIN)/python -m hatchling build -d build/again
+	@for file in dist/*; do cmp $$file build/again/$$(basename $$file); done
+	@$(BIN)/python docs/generate_licences.py
+	@$(BIN)/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-file dist/sbom.cdx.json
+
 docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/python docs/generate_reference.py >/dev/null
 	@$(BIN)/zensical build --clean
@@ -69,6 +80,9 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@
+
+$(VENV)/.release: $(VENV)/.test
+	@$(PIP) -e ".[release]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e ".[docs,federated,server]" && touch $@

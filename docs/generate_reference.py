@@ -34,6 +34,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
          "discreet.federated.alignment"),
     ),
     "privacy": ("Promises and the ledger", ("discreet.privacy", "discreet.ledger")),
+    "audit": ("Audits", ("discreet.audit",)),
     "mechanisms": (
         "Mechanisms",
         ("discreet.mechanisms.frequency", "discreet.mechanisms.mean",

@@ -248,6 +248,15 @@ def test_a_document_with_one_wrong_node_is_refused_or_read_whole(kind, data):
     assert type(found).from_json(found.to_json()).to_json() == found.to_json()
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e300])
+@pytest.mark.parametrize("kind", ["plan", "manifest"])
+def test_an_epsilon_beyond_all_scales_is_refused_by_a_sentence(kind, epsilon):
+    read, text = documents()[kind]
+    tree = json.loads(text)
+    with suppress(DiscreetError):
+        read(changed(tree, ("epsilon",), "replace", epsilon))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=60)
 @given(data=st.binary(max_size=200))

@@ -56,9 +56,8 @@ class PolyaShares:
                 "at least one honest share must remain"
             )
         if not 0 <= self.scale <= 1 << 53:
-            raise PrivacyError(
-                f"a noise scale of {float(self.scale):g} is out of range; give a larger epsilon"
-            )
+            # the number itself may be too large to print
+            raise PrivacyError("the noise scale lies outside 0 … 2^53; give a larger epsilon")
 
     @property
     def needed(self) -> int:
