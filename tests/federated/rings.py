@@ -37,8 +37,8 @@ class Ring:
             self.said.append(owner.own_list())
             for step in range(1, len(self.owners)):
                 follower = self.owners[(origin + step) % len(self.owners)]
-                self.said.append(follower.pass_on(self.said[-1].to_json()))
-            self.matcher.receive(self.said[-1].to_json())
+                self.said.append(follower.pass_on(self.said[-1].to_bytes()))
+            self.matcher.receive(self.said[-1].to_bytes())
 
     def common(self):
         """The ids that each owner is told are common, in its order."""
@@ -46,6 +46,6 @@ class Ring:
         answers = self.matcher.answers()
         self.said += answers
         return [
-            [ids[row] for row in owner.common(answer.to_json())]
+            [ids[row] for row in owner.common(answer.to_bytes())]
             for owner, ids, answer in zip(self.owners, self.lists, answers, strict=True)
         ]

@@ -107,9 +107,9 @@ def horizontal_round(manifest, exact, key=None, provider=horizontal.Provider):
     providers = [provider(PARTIES[card.name], manifest) for card in manifest.providers]
     said = [one.submit(own) for one, own in zip(providers, exact, strict=True)]
     for message in said:
-        collector.receive(message.to_json())
+        collector.receive(message.to_bytes())
     result = collector.result()
-    return receiver.receive(result.to_json()), [*said, result]
+    return receiver.receive(result.to_bytes()), [*said, result]
 
 
 def vertical_round(manifest, columns, codes, key=None, ids=None):
@@ -120,17 +120,17 @@ def vertical_round(manifest, columns, codes, key=None, ids=None):
     said = list(label.labels(codes, ids))
     for card, message in zip(manifest.providers, list(said), strict=True):
         provider = vertical.Provider(PARTIES[card.name], manifest)
-        provider.receive(message.to_json())
+        provider.receive(message.to_bytes())
         said.append(provider.tables(columns, ids))
-        label.receive(said[-1].to_json())
+        label.receive(said[-1].to_bytes())
     if collector.way.deals:
         dealt = collector.correction()
-        label.receive(dealt.to_json())
+        label.receive(dealt.to_bytes())
         said.append(dealt)
     said.append(label.shares())
-    collector.receive(said[-1].to_json())
+    collector.receive(said[-1].to_bytes())
     said.append(collector.result())
-    return receiver.receive(said[-1].to_json()), said
+    return receiver.receive(said[-1].to_bytes()), said
 
 
 def vector_of(manifest, statistics):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -24,8 +24,10 @@ from rounds import (
 from discreet import Schema
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.crypto.masks import SEAL, pair_key, sealed, unsealed
+from discreet.federated.crypto.masks import pair_key
+from discreet.federated.crypto.sealing import content_length, sealed, unsealed
 from discreet.federated.messages import Message
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 
 
@@ -39,8 +41,8 @@ def forged(manifest, payload, name="hospital-a", kind="submission", to="collecto
 
 
 def edited(message, **fields):
-    whole = {**json.loads(message.to_json()), **fields}
-    return json.dumps(whole).encode()
+    whole = {**json.loads(message.header), **fields}
+    return json.dumps(whole).encode() + b"\n" + message.payload
 
 
 OTHER_SCHEMA = Schema(SCHEMA.features, "class", ["no", "yes"], missing="category")
@@ -53,41 +55,42 @@ def abuses(manifest, key):
     n = None if key is None else key.public.n
     later, other = agreed(replace(manifest, round=2)), agreed(replace(manifest, nonce="another"))
     schema = agreed(replace(manifest, schema=OTHER_SCHEMA))
-    yield "replay of an earlier round", submission(later).to_json(), "wrong-round"
+    yield "replay of an earlier round", submission(later).to_bytes(), "wrong-round"
     yield "round edited", edited(submission(later), round=1), "wrong-manifest"
-    yield "another agreement", submission(other).to_json(), "wrong-manifest"
-    yield "another schema", submission(schema).to_json(), "wrong-schema"
-    yield "truncated", honest.to_json()[: len(honest.to_json()) // 2], "truncated"
+    yield "another agreement", submission(other).to_bytes(), "wrong-manifest"
+    yield "another schema", submission(schema).to_bytes(), "wrong-schema"
+    yield "truncated", honest.to_bytes()[: len(honest.to_bytes()) // 2], "truncated"
     yield "nothing", b"", "truncated"
-    yield "oversized", honest.to_json() + b" " * 100_000, "oversized"
+    yield "oversized", honest.to_bytes() + b" " * 100_000, "oversized"
     yield "not an object", b"[]", "malformed"
     yield "nested", b"[" * 4000, "truncated"
     yield "unknown field", edited(honest, extra=1), "malformed"
-    yield "not base64", edited(honest, payload="***"), "malformed"
+    yield "digest that is none", edited(honest, digest="***"), "malformed"
+    yield "negative size", edited(honest, size=-1), "malformed"
     yield "other format", edited(honest, format="discreet/model"), "malformed"
-    yield "other version", edited(honest, version=2), "malformed"
+    yield "other version", edited(honest, version=1), "malformed"
     stranger = Identity.generate("mallory")
-    yield "unknown sender", forged(manifest, payload, own=stranger).to_json(), "unknown-sender"
+    yield "unknown sender", forged(manifest, payload, own=stranger).to_bytes(), "unknown-sender"
     twin = Identity.generate("hospital-a")
-    yield "wrong signer", forged(manifest, payload, own=twin).to_json(), "wrong-signature"
+    yield "wrong signer", forged(manifest, payload, own=twin).to_bytes(), "wrong-signature"
     yield "sender edited", edited(honest, sender="hospital-b"), "wrong-signature"
     tampered = bytes([payload[0] ^ 1]) + payload[1:]
-    yield (
-        "payload edited",
-        edited(honest, payload=base64.b64encode(tampered).decode()),
-        ("wrong-signature"),
-    )
+    yield "body edited", honest.header + b"\n" + tampered, "damaged"
+    whole = hashlib.sha256(tampered).hexdigest()
+    edit = edited(honest.with_body(Payload(tampered)), digest=whole)
+    yield "body and digest edited", edit, "wrong-signature"
+    yield "body cut", honest.to_bytes()[:-3], "truncated"
     yield "signature cut", edited(honest, signature="00"), "wrong-signature"
-    yield "for another", forged(manifest, payload, to="receiver").to_json(), "wrong-recipient"
-    yield "another kind", forged(manifest, payload, kind="total").to_json(), "wrong-kind"
-    yield "no provider", forged(manifest, payload, "receiver").to_json(), "wrong-kind"
-    yield "too short", forged(manifest, payload[:-8]).to_json(), "wrong-length"
-    yield "too long", forged(manifest, payload + bytes(8)).to_json(), "wrong-length"
+    yield "for another", forged(manifest, payload, to="receiver").to_bytes(), "wrong-recipient"
+    yield "another kind", forged(manifest, payload, kind="total").to_bytes(), "wrong-kind"
+    yield "no provider", forged(manifest, payload, "receiver").to_bytes(), "wrong-kind"
+    yield "too short", forged(manifest, payload[:-8]).to_bytes(), "wrong-length"
+    yield "too long", forged(manifest, payload + bytes(8)).to_bytes(), "wrong-length"
     if n is not None:
         width = key.public.width
 
         def with_first(number):
-            return forged(manifest, number.to_bytes(width, "big") + payload[width:]).to_json()
+            return forged(manifest, number.to_bytes(width, "big") + payload[width:]).to_bytes()
 
         yield "zero", with_first(0), "out-of-range"
         yield "beyond N^2", with_first(n * n), "out-of-range"
@@ -111,7 +114,7 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
         assert refusal.value.reason == reason, what
         assert len(str(refusal.value)) > len(reason) + 10
         seen += 1
-    assert seen == (27 if key else 23)
+    assert seen == (30 if key else 26)
     assert collector.missing == ("hospital-a", "hospital-c")
     first = submission(manifest, "hospital-c", exact[2])
     collector.receive(first)  # in whatever order
@@ -126,11 +129,11 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
         first,
         forged(manifest, result.payload, "hospital-a", "total", "receiver"),
         forged(manifest, result.payload[:-1], "collector", "total", "receiver"),
-        result.to_json()[:-9],
+        result.to_bytes()[:-9],
     ):
         with pytest.raises(ProtocolError):
             receiver.receive(bad)
-    found = receiver.receive(result.to_json()).statistics
+    found = receiver.receive(result.to_bytes()).statistics
     assert np.array_equal(vector_of(manifest, found), sum(exact))
     with pytest.raises(ProtocolError, match="replayed"):
         receiver.receive(result)
@@ -236,7 +239,7 @@ def test_vertical_refusals(small_key):
     shares = label.shares()
     assert label.shares() is shares
     key = pair_key(PARTIES["labels"], PARTIES["collector"].card, manifest.hash, "shares")
-    high = sealed(key, b"\xff" * (len(shares.payload) - SEAL))
+    high = sealed(key, b"\xff" * content_length(len(shares.payload)))
     with pytest.raises(ProtocolError, match="out-of-range"):
         collector.receive(forged(manifest, high, "labels", "shares", "collector"))
     with pytest.raises(ProtocolError, match="does not open"):
@@ -275,7 +278,7 @@ def test_vertical_refusals_with_masks():
             with pytest.raises(ProtocolError, match=reason):
                 party.receive(forged(manifest, bad, name, kind, to))
         with pytest.raises(ProtocolError, match="truncated"):
-            party.receive(message.to_json()[:-20])
+            party.receive(message.to_bytes()[:-20])
         party.receive(message)
         with pytest.raises(ProtocolError, match="replayed"):
             party.receive(message)

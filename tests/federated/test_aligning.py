@@ -35,6 +35,7 @@ from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
 from discreet.federated.alignment.program import align, finish
 from discreet.federated.alignment.service import Matching
+from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Line
 from discreet.federated.service.provider import aligned
@@ -133,19 +134,19 @@ def test_the_missing_owner_is_named_and_nothing_is_taken_after_the_deadline(tmp_
         running.sign(name, signed[name])
     assert running.waiting().startswith("waiting for 1 of 4: hospital-b to sign, ")
     with pytest.raises(ProtocolError, match="lacks signatures"):
-        running.post(b"{}")
+        running.post(Message.create(PARTIES["labels"], agreed, "list-0", "hospital-a", b""))
     running.sign(NAMES[2], signed[NAMES[2]])
     assert running.status()["state"] == "collecting"
     assert running.missing() == tuple(NAMES)
     whole = running.manifest
     for place in (0, 2):  # everything that can be done without hospital-a
         own = Owner(PARTIES[NAMES[place]], whole, LISTS[NAMES[place]])
-        running.post(own.own_list().to_json())
+        running.post(own.own_list())
         for message in running.messages(own.own.name):
-            running.post(own.pass_on(message).to_json())
+            running.post(own.pass_on(message))
     assert running.waiting().startswith("waiting for 2 of 3: labels, hospital-a, ")
     labels = Owner(PARTIES["labels"], whole, LISTS["labels"])
-    running.post(labels.pass_on(running.messages("labels")[0]).to_json())
+    running.post(labels.pass_on(running.messages("labels")[0]))
     assert running.waiting().startswith("waiting for 1 of 3: hospital-a, ")
     late = invitation(signed=False, deadline=soon(-1))
     running = Matching(PARTIES["collector"], late, tmp_path / "two")
@@ -270,7 +271,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
         path = tmp_path / f"{name}.aligned{kind}"
         own, ids[name] = aligned(path, tuple(held[name]), "id")
         found |= own
-    assert ids["labels"] == ids["hospital-a"] == ids["hospital-b"] == COMMON
+    assert [list(ids[name]) for name in NAMES] == 3 * [COMMON]
     manifest = vertical_manifest(small_key, epsilon=math.inf, rows=len(COMMON), moments=())
     labels = (found["class"] == "yes").astype(np.int32)
     release, _ = vertical_round(manifest, found, labels, small_key, ids=COMMON)

@@ -17,12 +17,14 @@ from rounds import PARTIES, table, vertical_manifest
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated import vertical
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.agreement.invitation import LARGEST, Invitation
+from discreet.federated.agreement.invitation import LARGEST, NOBODY, Invitation
 from discreet.federated.alignment import Matcher, Owner
 from discreet.federated.alignment.party import DOMAIN, AlignmentParty, Secret, texts_of
 from discreet.federated.crypto.curve25519 import SIZE, blinded, on_curve, points_of, to_point
-from discreet.federated.crypto.masks import SEAL, pair_key, unsealed
+from discreet.federated.crypto.masks import pair_key
+from discreet.federated.crypto.sealing import sealed_length, unsealed
 from discreet.federated.messages import Message
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 
 
@@ -124,13 +126,14 @@ def forged(sender, agreed, content, kind="list-0", recipient="hospital-a"):
 def test_messages_that_are_not_whole_or_not_meant_are_refused(ring):
     follower, message = ring.owners[1], ring.owners[0].own_list()
     refused_for = {
-        "truncated": message.to_json()[:-20],
+        "truncated": message.to_bytes()[:-20],
         "wrong-recipient": ring.owners[1].own_list(),
         "wrong-manifest": Ring(ring.lists).owners[0].own_list(),
         "wrong-round": replace(message, round=2),
         "wrong-schema": replace(message, schema="sha256:x"),
         "unknown-sender": replace(message, sender="mallory"),
-        "wrong-signature": replace(message, payload=message.payload[:-SIZE]),
+        "damaged": replace(message, body=Payload(bytes(message.size))),
+        "wrong-signature": replace(message, digest="00" * 32),
         "oversized": b"x" * 50_000_000,
     }
     for reason, data in refused_for.items():
@@ -213,10 +216,11 @@ def test_what_was_sealed_for_another_does_not_open(ring):
 @pytest.mark.parametrize(
     ("numbers", "reason"),
     [
-        ([3, 0], "wrong-length"),  # a point was added or lost on the way
-        ([4, 1, 1], "duplicate"),
-        ([4, 4], "out-of-range"),
-        ([4, 0, 1, 2], "out-of-range"),  # only two of four stand for somebody
+        ([3, 0, *2 * [NOBODY], NOBODY], "wrong-length"),  # a point was added or lost on the way
+        ([4, 0], "wrong-length"),  # not filled up
+        ([4, 1, 1, NOBODY, NOBODY], "duplicate"),
+        ([4, 4, *3 * [NOBODY]], "out-of-range"),
+        ([4, 0, 1, 2, NOBODY], "out-of-range"),  # only two of four stand for somebody
     ],
 )
 def test_answers_that_cannot_be_are_refused(numbers, reason):
@@ -236,18 +240,18 @@ def test_a_collector_that_lies_about_who_is_common_is_found_out_by_the_round(lie
     if lies:  # hospital-a is told that e, whom nobody else has, is common
         place = {point: number for number, point in enumerate(ring.matcher.lists[1])}
         odd = next(n for point, n in place.items() if point not in ring.matcher.common())
-        numbers = [4, odd, *(place[point] for point in ring.matcher.common()[1:])]
+        numbers = [4, odd, *(place[point] for point in ring.matcher.common()[1:]), NOBODY]
         content = b"".join(number.to_bytes(4, "big") for number in numbers)
         answers[1] = forged("collector", ring.agreed, content, "common", "hospital-a")
     told = [
-        sorted(ids[row] for row in owner.common(answer.to_json()))
+        sorted(ids[row] for row in owner.common(answer.to_bytes()))
         for owner, ids, answer in zip(ring.owners, lists, answers, strict=True)
     ]
     columns, codes = table(3, 0)
     manifest = vertical_manifest(rows=3)
     hidden = vertical.LabelProvider(PARTIES["labels"], manifest).labels(codes, told[0])
     provider = vertical.Provider(PARTIES["hospital-a"], manifest)
-    provider.receive(hidden[0].to_json())
+    provider.receive(hidden[0].to_bytes())
     if not lies:
         assert provider.tables(columns, told[1]).kind == "tables"
         return
@@ -256,7 +260,7 @@ def test_a_collector_that_lies_about_who_is_common_is_found_out_by_the_round(lie
 
 
 def test_lists_and_answers_are_not_mixed_up(ring):
-    answer = forged("collector", ring.agreed, bytes(4), "common", "hospital-a")
+    answer = forged("collector", ring.agreed, bytes(12), "common", "hospital-a")
     with pytest.raises(ProtocolError, match="wrong-kind"):
         ring.owners[1].pass_on(answer)
     with pytest.raises(ProtocolError, match="wrong-kind"):
@@ -266,6 +270,18 @@ def test_lists_and_answers_are_not_mixed_up(ring):
 
 
 # ---------------------------------------------------------------- who learns what
+
+
+def test_the_length_of_an_answer_does_not_tell_how_many_are_common():
+    """Whoever sees messages pass by knows how long they are."""
+    sizes = []
+    for others in (["a", "b", "c"], ["a", "x", "y"], ["x", "y", "z"]):
+        ring = Ring([["a", "b", "c"], others])
+        ring.carry()
+        answers = ring.matcher.answers()
+        sizes.append([message.size for message in answers])
+        assert len(ring.owners[0].common(answers[0])) == len({"a", "b", "c"} & set(others))
+    assert sizes[0] == sizes[1] == sizes[2]
 
 
 def opened(ring, message):
@@ -280,7 +296,7 @@ def test_what_the_collector_carries_is_sealed():
     ring.carry()
     seen = {point for message in ring.said for point in opened(ring, message)}
     seen |= {to_point(one.encode(), DOMAIN + ring.agreed.hash) for one in ids}
-    carried = b"".join(message.to_json() + message.payload for message in ring.said)
+    carried = b"".join(message.to_bytes() + message.payload for message in ring.said)
     assert not any(point in carried for point in seen)
     collector = PARTIES["collector"]
     for message in ring.said:
@@ -297,7 +313,7 @@ def test_what_the_collector_carries_is_sealed():
 def test_dummies_hide_the_lengths_of_lists():
     ring = Ring([["a"], [str(i) for i in range(50)], ["a", "7"]], pad_to=50)
     ring.carry()
-    assert {len(message.payload) for message in ring.said} == {SEAL + 50 * SIZE}
+    assert {len(message.payload) for message in ring.said} == {sealed_length(50 * SIZE)}
     assert ring.matcher.common() == []
 
 

@@ -24,9 +24,10 @@ from rounds import (
 )
 from scipy import stats
 
-from discreet.federated.crypto.masks import pair_key, residues, unsealed
+from discreet.federated.crypto.masks import pair_key, residues
 from discreet.federated.crypto.packing import Slots
 from discreet.federated.crypto.paillier import Encryptor, generate
+from discreet.federated.crypto.sealing import unsealed
 from discreet.federated.horizontal.arithmetic import opened, slots_of
 from discreet.papers.published_parties import centred, pad_of
 

@@ -17,12 +17,11 @@ from discreet.federated.crypto.masks import (
     Pads,
     pair_key,
     residues,
-    sealed,
     tag,
-    unsealed,
     words,
 )
 from discreet.federated.crypto.noise import PolyaShares, polya
+from discreet.federated.crypto.sealing import sealed, unsealed
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, SeededRandom
 

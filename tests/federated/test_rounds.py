@@ -205,7 +205,7 @@ def test_vertical_masks_refuse_what_would_wrap_or_be_too_long(monkeypatch):
     with pytest.raises(PrivacyError, match="beyond"):
         vertical_round(manifest, columns, codes)
     with pytest.raises(SchemaError, match="fewer cells, or use Paillier"):
-        vertical.Collector(PARTIES["collector"], vertical_manifest(rows=10**9))
+        vertical.Collector(PARTIES["collector"], vertical_manifest(rows=10**10))
     monkeypatch.undo()
     monkeypatch.setattr(Layout, "_grid", lambda *_: Grid(0.0, 1.0, 2**29))
     with pytest.raises(PrivacyError, match="beyond"):  # 40 squares of 2^58

@@ -67,7 +67,7 @@ def test_a_full_disk_changes_nothing_and_a_retry_is_welcome(tmp_path, monkeypatc
     exact = counted(manifest)
     running = signed_round(manifest, tmp_path)
     said = [
-        horizontal.Provider(PARTIES[name], manifest).submit(own).to_json()
+        horizontal.Provider(PARTIES[name], manifest).submit(own)
         for name, own in zip(NAMES, exact, strict=True)
     ]
 
@@ -91,11 +91,11 @@ def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
     running = signed_round(manifest, tmp_path)
     from discreet.federated.messages import Message
 
-    size = running.routes["collector"]["labels", "shares"].start
+    size = running.inboxes["collector"].expected["labels", "shares"].largest
     garbage = Message.create(PARTIES["labels"], manifest, "shares", "collector", bytes(size))
     with pytest.raises(ProtocolError, match="does not open"):
-        running.post(garbage.to_json())
-    assert list(running.folder.files(".message")) == []
+        running.post(garbage)
+    assert list(running.folder.messages(".message")) == []
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path):
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(0.8))
     running = signed_round(manifest, tmp_path)
     for name, own in zip(NAMES, counted(manifest), strict=True):
-        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own).to_json())
+        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own))
     assert not running.overdue
     import time
 
@@ -194,17 +194,17 @@ class Desk:
 
     def __init__(self, name, manifest, letters=()):
         self.own, self.manifest = PARTIES[name], manifest
-        self.letters = {(m.kind, m.sender): m.to_json() for m in letters}
+        self.letters, self.show = {(m.kind, m.sender): m for m in letters}, lambda *far: None
         self.sent = []
 
     def agreed(self, known=()):
         return self.manifest
 
-    def take(self, kind, sender=""):
+    def take(self, kind, sender, kept):
         return self.letters[kind, sender]
 
     def send(self, message):
-        self.sent.append(message.to_json())
+        self.sent.append(message.to_bytes())
 
     def finish(self):
         raise KilledError

@@ -11,21 +11,49 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rounds import NAMES, table, vertical_manifest, vertical_round
+from rounds import NAMES, PARTIES, table, vertical_manifest, vertical_round
 from scipy import stats
 from test_attacks import FALSE_ALARM, looks_uniform, shared, value_and_steps
 
-from discreet.federated.crypto.masks import SEAL, unsealed, words
+from discreet.federated.crypto.masks import words
+from discreet.federated.crypto.sealing import sealed_length, unsealed
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical import collector, label, receiver
 from discreet.federated.vertical import with_masks as vertical_masks
 
 ROWS = 20
+SEAL = sealed_length(0)
+"""Bytes of the seal of a short message."""
 MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 
 
+@pytest.fixture(autouse=True, params=[4, 8])
+def width(request, monkeypatch):
+    """Words of 32 bits, and of 64: every claim holds for both."""
+    monkeypatch.setattr(vertical_masks.VerticalMasks, "_width", lambda way: request.param)
+    return request.param
+
+
+def bytes_of_a_word():
+    return vertical_masks.VerticalMasks._width(None)
+
+
 def held(data):
-    return np.frombuffer(data, dtype="<u8").astype(np.uint64)
+    return np.frombuffer(data, dtype=f"<u{bytes_of_a_word()}")
+
+
+def expanded(key, count):
+    return words(key, count, bytes_of_a_word())
+
+
+def signed(found):
+    return found.view(f"<i{bytes_of_a_word()}")
+
+
+def far_from_counts(found):
+    """No number as small as a count; false alarm below 1e-4 over a test."""
+    return np.abs(signed(found)).min() > (3 if bytes_of_a_word() == 4 else 10**4)
 
 
 def played(seed, mode="counts"):
@@ -38,7 +66,7 @@ def played(seed, mode="counts"):
 
 def uniform(rows):
     """High bits, low bits, and both of differences: each looks uniform."""
-    values, steps = value_and_steps(rows, 2**64)
+    values, steps = value_and_steps(rows, 2 ** (8 * bytes_of_a_word()))
     low = [v % 32 / 32 for row in rows for v in row]
     between = [(b - a) % 32 / 32 for row in rows for a, b in pairwise(row)]
     return all(looks_uniform(one) for one in (values, steps, low, between))
@@ -52,11 +80,17 @@ def cells_of(manifest, name, columns):
 
 def without_seals(monkeypatch):
     """The twin without seals: messages are as long, and open to all."""
+
+    def open_(key, pieces):
+        yield b"".join(pieces)[:-SEAL]
+
     for module in (label, collector, receiver, vertical_masks):
-        monkeypatch.setattr(
-            module, "sealed", lambda key, content: content + bytes(SEAL), raising=False
-        )
-        monkeypatch.setattr(module, "unsealed", lambda key, content: content[:-SEAL])
+        for name, act in (
+            ("seal", lambda key, pieces: [*pieces, bytes(SEAL)]),
+            ("unseal", open_),
+            ("unsealed", lambda key, content: content[:-SEAL]),
+        ):
+            monkeypatch.setattr(module, name, act, raising=False)
 
 
 def without_pads(monkeypatch):
@@ -72,8 +106,8 @@ def without_pads(monkeypatch):
     monkeypatch.setattr(
         vertical_masks,
         "words",
-        lambda key, count: (
-            np.zeros(count, dtype=np.uint64) if key == b"nothing" else words(key, count)
+        lambda key, count, width: (
+            np.zeros(count, f"<u{width}") if key == b"nothing" else words(key, count, width)
         ),
     )
 
@@ -83,23 +117,23 @@ def without_pads(monkeypatch):
 
 def labels_by_the_collector(manifest, said):
     """G + B: the collector carries G and has dealt B."""
-    payload = said["labels", NAMES[0], "labels"][: 8 * 2 * ROWS]
-    dealt = words(shared(manifest, "collector", "labels", "dealt rows"), 2 * ROWS)
-    return (held(payload) + dealt).reshape(ROWS, 2).view(np.int64)
+    payload = said["labels", NAMES[0], "labels"][: bytes_of_a_word() * 2 * ROWS]
+    dealt = expanded(shared(manifest, "collector", "labels", "dealt rows"), 2 * ROWS)
+    return signed(held(payload) + dealt).reshape(ROWS, 2)
 
 
 def cells_by_the_collector(manifest, said, name, cells):
     """E + A: the collector carries E and has dealt A."""
-    payload = said[name, "labels", "tables"][: 8 * cells * ROWS]
-    dealt = words(shared(manifest, "collector", name, "dealt rows"), cells * ROWS)
-    return (held(payload) + dealt).reshape(ROWS, cells).view(np.int64)
+    payload = said[name, "labels", "tables"][: bytes_of_a_word() * cells * ROWS]
+    dealt = expanded(shared(manifest, "collector", name, "dealt rows"), cells * ROWS)
+    return signed(held(payload) + dealt).reshape(ROWS, cells)
 
 
 def combination_by_a_provider(manifest, correction, labels, cells):
     """Z' + Z + G^T A = L^T A: with the correction a provider could test any guess of labels."""
     name = NAMES[1]
-    dealt = words(shared(manifest, name, "collector", "dealt rows"), cells * ROWS)
-    sums = words(shared(manifest, name, "collector", "dealt sums"), 2 * cells)
+    dealt = expanded(shared(manifest, name, "collector", "dealt rows"), cells * ROWS)
+    sums = expanded(shared(manifest, name, "collector", "dealt sums"), 2 * cells)
     of_labels = np.einsum("rc,rd->cd", labels, dealt.reshape(ROWS, cells)).reshape(-1)
     found = held(correction)[-2 * cells :] + sums + of_labels
     return dealt.reshape(ROWS, cells), found.reshape(2, cells)
@@ -109,8 +143,8 @@ def sums_by_a_provider(manifest, shares):
     """Shares without one's own pads: sums that lack the collector's noise."""
     way = vertical_masks.VerticalMasks(manifest)
     count = way.layouts[NAMES[1]].size
-    pads = words(shared(manifest, NAMES[1], manifest.opener.name, "opening"), count)
-    return (held(shares)[-count:] - pads).view(np.int64)
+    pads = expanded(shared(manifest, NAMES[1], manifest.opener.name, "opening"), count)
+    return signed(held(shares)[-count:] - pads)
 
 
 # ---------------------------------------------------------------- the twins fall
@@ -129,10 +163,12 @@ def test_without_seals_a_provider_tests_guesses_of_labels_and_reads_sums(monkeyp
     without_seals(monkeypatch)
     manifest, columns, codes, said = played(2)
     cells = cells_of(manifest, NAMES[1], columns)
-    hidden = held(said["labels", NAMES[1], "labels"][: 8 * 2 * ROWS]).reshape(ROWS, 2)
+    hidden = held(said["labels", NAMES[1], "labels"][: bytes_of_a_word() * 2 * ROWS]).reshape(
+        ROWS, 2
+    )
     correction = said["collector", "labels", "correction"][:-SEAL]
     dealt, found = combination_by_a_provider(manifest, correction, hidden, cells.shape[1])
-    right = np.eye(2, dtype=np.uint64)[codes]
+    right = np.eye(2, dtype=hidden.dtype)[codes]
     assert np.array_equal(np.einsum("rc,rd->cd", right, dealt), found)
     assert not np.array_equal(np.einsum("rc,rd->cd", right[::-1], dealt), found)
     shares = said["labels", "collector", "shares"][:-SEAL]
@@ -148,7 +184,7 @@ def test_without_pads_collector_and_label_provider_see_sums(monkeypatch):
         key = shared(manifest, "collector", "labels", "shares")
         rows.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
     exact = [manifest.layout.only(c).vector(columns, codes) for c in manifest.columns.values()]
-    assert np.array_equal(np.array(rows[-1], np.uint64).view(np.int64), np.concatenate(exact))
+    assert np.array_equal(signed(np.array(rows[-1], held(b"").dtype)), np.concatenate(exact))
     assert not uniform(rows)
 
 
@@ -172,10 +208,10 @@ def test_the_collector_opens_nothing_that_it_carries(mode):
             assert kind in ("labels", "tables")
             seen.append(np.frombuffer(payload, np.uint8))
         found = labels_by_the_collector(manifest, said)
-        assert np.abs(found).min() > 10**6  # false alarm over all below 2000 * 2^-43
+        assert far_from_counts(found)
         cells = cells_of(manifest, NAMES[0], columns)
         found = cells_by_the_collector(manifest, said, NAMES[0], cells.shape[1])
-        assert np.abs(found).min() > 10**6
+        assert far_from_counts(found)
     counts = np.bincount(np.concatenate(seen), minlength=256)
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
@@ -211,8 +247,9 @@ def test_all_that_the_label_provider_opens_is_uniform(mode):
             size = way.sums_size(name)
             seen["rows"].append(held(content[:-size]).tolist())
             seen["padded"].append(held(content[-size:]).tolist())
-            tables = (way.layouts[name], content)
-            sums = way.sums(tables, codes, None, dealt[start : start + size])
+            payload = Payload(said[name, "labels", "tables"]).part(0, -32)
+            tables = way.read_tables(PARTIES["labels"], PARTIES[name].card, payload, codes)
+            sums = way.sums(tables, None, dealt[start : start + size])
             seen["sums"].append(held(sums).tolist())
             start += size
     for rows in seen.values():
@@ -240,6 +277,6 @@ def test_all_that_a_provider_opens_is_uniform(mode):
                         with pytest.raises(ProtocolError, match="does not open"):
                             unsealed(shared(manifest, name, other, purpose), sealed_one)
         shares = said["labels", "collector", "shares"][:-SEAL]
-        assert np.abs(sums_by_a_provider(manifest, shares)).min() > 10**4
+        assert far_from_counts(sums_by_a_provider(manifest, shares))
     assert len(seen) == 40
     assert uniform(seen)

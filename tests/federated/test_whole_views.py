@@ -23,12 +23,13 @@ from test_noise_and_masks import TAIL, share_law, sum_law
 
 from discreet.errors import PrivacyError
 from discreet.federated import horizontal, vertical
-from discreet.federated.crypto.masks import SEAL, residues, unsealed, words
 from discreet.federated.crypto.masks import pair_key as pair
+from discreet.federated.crypto.masks import residues, words
 from discreet.federated.crypto.paillier import generate
+from discreet.federated.crypto.sealing import sealed_length, unsealed
 from discreet.federated.horizontal.arithmetic import slots_of
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.party import TAG
+from discreet.federated.vertical.arithmetic import TAG
 from discreet.randomness import SeededRandom
 
 ROWS = 30
@@ -51,10 +52,10 @@ def key_of(way):
 class Numbers:
     """Numbers of one way, mapped into a field: how bytes, pads and integers are read."""
 
-    def __init__(self, key, count, chunks=None):
+    def __init__(self, key, count, chunks=None, word=8):
         self.key, self.count, self.chunks = key, count, chunks
         self.prime = 2 if key is None else int(key.p)
-        self.width = 8 if key is None else -(-key.public.bits // 8)
+        self.width = word if key is None else -(-key.public.bits // 8)
 
     @property
     def length(self):
@@ -67,7 +68,7 @@ class Numbers:
 
     def pad(self, key):
         if self.key is None:
-            return [int(one) % 2 for one in words(key, self.count)]
+            return [int(one) % 2 for one in words(key, self.count, self.width)]
         return [one % self.prime for one in residues(key, self.count, self.key.public.n)]
 
     def of_integers(self, vector):
@@ -187,7 +188,8 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     layout = way.layouts[card.name]
     chunks = None if key is None else way.chunks[card.name]
     count = layout.size if key is None else chunks.count
-    numbers = Numbers(key, count, None if key is None else chunks.pack)
+    word = way.width if key is None else 8
+    numbers = Numbers(key, count, None if key is None else chunks.pack, word)
     heard = [one for message in said for one in readable(role, manifest, message.payload)]
     if total_in_clear:
         heard.append(collector._total)
@@ -198,7 +200,7 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     view += known_pads(role, manifest, numbers)
     if role == "labels":  # what the label provider computes on the way
         correction = label._pieces(label._correction)[0][1]
-        sums = way.sums(label._tables[card.name], label._codes, key, correction)
+        sums = way.sums(label._tables[card.name], key, correction)
         view.append(numbers.of_bytes(sums))
     opener = PARTIES[manifest.opener.name]
     released = way.opened(opener, card, collector._total[: way.sums_size(card.name)])
@@ -360,6 +362,6 @@ def test_the_seal_of_the_total_is_for_the_receiver():
     label.receive(collector.correction())
     collector.receive(label.shares())
     payload = collector.result().payload
-    assert len(payload) == len(collector._total) + SEAL
+    assert len(payload) == sealed_length(len(collector._total))
     assert len(readable("receiver", manifest, payload)) == 2
     assert len(readable("labels", manifest, payload)) == 1

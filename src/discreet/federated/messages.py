@@ -1,17 +1,16 @@
 """Messages: who says what to whom in which round, signed, and refused with a reason.
 
-The signature covers the hash of the manifest, so a message means nothing in any other round.
-Round and schema are named as well, only so that a refusal can say what is wrong.
+A message is a header and a body of raw bytes. The header names the body's length and digest and
+is signed, so that it can be judged before a single byte of the body is there. The signature also
+covers the hash of the manifest, so a message means nothing in any other round; round and schema
+are named as well, only so that a refusal can say what is wrong.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -19,19 +18,60 @@ from pydantic import Field, ValidationError
 from discreet.documents import Body, canonical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
+from discreet.federated.crypto.sealing import content_length, sealed_length
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["HEADER", "ROOM", "Inbox", "Message", "request_bytes"]
+__all__ = ["CHUNK", "HEADER", "MESSAGE", "ROOM", "Expected", "Inbox", "Lengths", "Message"]
+__all__ += ["RAW", "request_bytes"]
 
-Expected = dict[tuple[str, str], range]
-VERSION = 1
+VERSION = 2
 ROOM = 4096
-"""Bytes of a message beside its payload."""
+"""Bytes of a header at most."""
+CHUNK = 1 << 20
+"""Bytes of a body that travel in one request at most; also what many proxies let through."""
 HEADER = "discreet-signature"
-"""The header in which a party signs its requests."""
+"""The HTTP header in which a party signs its requests."""
+MESSAGE = "discreet-message"
+"""The HTTP header that holds the header of the message whose bytes are carried."""
+RAW = "application/octet-stream"
+"""What such bytes are called."""
 
 
-class _MessageBody(Body):
+@dataclass(frozen=True)
+class Lengths:
+    """How many bytes a body may have.
+
+    Parameters
+    ----------
+    contents : range
+        Possible numbers of bytes before sealing.
+    sealed : bool, default False
+        Whether the whole body is sealed.
+    """
+
+    contents: range
+    sealed: bool = False
+
+    @classmethod
+    def exactly(cls, size: int) -> Lengths:
+        """One length and no other."""
+        return cls(range(size, size + 1))
+
+    def __contains__(self, size: int) -> bool:
+        return (content_length(size) if self.sealed else size) in self.contents
+
+    @property
+    def largest(self) -> int:
+        """The longest body."""
+        return sealed_length(self.contents[-1]) if self.sealed else self.contents[-1]
+
+
+Expected = Mapping[tuple[str, str], Lengths]
+"""Who sends what, and how long it may be."""
+
+
+class _HeaderBody(Body):
     format: str
     version: int
     kind: str = Field(max_length=64)
@@ -40,7 +80,8 @@ class _MessageBody(Body):
     manifest: str = Field(max_length=64)
     round: int
     public: str = Field(alias="schema", max_length=80)
-    payload: str
+    size: int = Field(ge=0, lt=1 << 50)
+    digest: str = Field(pattern="^[0-9a-f]{64}$")
     signature: str = Field(max_length=128)
 
 
@@ -54,19 +95,27 @@ class Message:
     manifest: str
     round: int
     schema: str
-    payload: bytes = field(repr=False)
+    size: int
+    digest: str
     signature: bytes = field(repr=False, default=b"")
+    body: Payload = field(repr=False, default=Payload(b""), compare=False)
 
     @classmethod
     def create(
-        cls, own: Identity, manifest: Agreement, kind: str, recipient: str, payload: bytes
+        cls,
+        own: Identity,
+        manifest: Agreement,
+        kind: str,
+        recipient: str,
+        payload: bytes | Payload,
     ) -> Message:
         """A message of one's own."""
-        header = (manifest.hash.hex(), manifest.round, manifest.about)
-        bare = cls(kind, own.name, recipient, *header, payload)
-        return cls(kind, own.name, recipient, *header, payload, own.sign(bare._signed))
+        body = payload if isinstance(payload, Payload) else Payload(payload)
+        names = (kind, own.name, recipient, manifest.hash.hex(), manifest.round, manifest.about)
+        bare = cls(*names, body.size, body.digest)
+        return cls(*names, bare.size, bare.digest, own.sign(bare._signed), body)
 
-    def _header(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {
             "format": "discreet/message",
             "version": VERSION,
@@ -76,44 +125,77 @@ class Message:
             "manifest": self.manifest,
             "round": self.round,
             "schema": self.schema,
+            "size": self.size,
+            "digest": self.digest,
         }
 
     @property
     def _signed(self) -> bytes:
-        """What the signature is made over: the header, and the hash of the payload."""
-        header = {**self._header(), "payload": hashlib.sha256(self.payload).hexdigest()}
-        return b"discreet/message\0" + canonical(header)
+        """What the signature is made over: all fields, the digest of the body among them."""
+        return b"discreet/message\0" + canonical(self._fields())
 
-    def to_json(self) -> bytes:
-        """Write the message for the wire."""
-        payload = base64.b64encode(self.payload).decode()
-        whole = {**self._header(), "payload": payload, "signature": self.signature.hex()}
-        return json.dumps(whole).encode()
+    @property
+    def payload(self) -> bytes:
+        """The body, read at once."""
+        return self.body.read()
+
+    @property
+    def header(self) -> bytes:
+        """Everything but the body, in one line of JSON."""
+        return json.dumps({**self._fields(), "signature": self.signature.hex()}).encode()
+
+    def to_bytes(self) -> bytes:
+        """Header and body, with a line break between them."""
+        return self.header + b"\n" + self.payload
 
     @classmethod
-    def from_json(cls, data: bytes, largest: int) -> Message:
-        """Read a message of at most so many bytes of payload; nothing is believed yet."""
-        most = ROOM + 4 * -(-largest // 3)
-        if len(data) > most:
-            raise ProtocolError("oversized", f"{len(data)} bytes; this one may have {most}")
+    def from_header(cls, data: bytes, body: Payload | None = None) -> Message:
+        """Read a header; nothing is believed yet.
+
+        Parameters
+        ----------
+        data : bytes
+        body : Payload, optional
+            What is to be read as its body.
+        """
+        if len(data) > ROOM:
+            raise ProtocolError("oversized", f"a header of {len(data)} bytes; it may have {ROOM}")
         try:
             whole = json.loads(data)
         except (ValueError, RecursionError):
             raise ProtocolError("truncated", "this is not a whole message; send it again") from None
         try:
-            body = _MessageBody.model_validate(whole)
-            payload = base64.b64decode(body.payload, validate=True)
-            signature = bytes.fromhex(body.signature)
+            found = _HeaderBody.model_validate(whole)
+            signature = bytes.fromhex(found.signature)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the top"
             raise ProtocolError("malformed", f"at {where}: {first['msg']}") from None
-        except (binascii.Error, ValueError):
-            raise ProtocolError("malformed", "the payload or signature is not encoded") from None
-        if (body.format, body.version) != ("discreet/message", VERSION):
-            raise ProtocolError("malformed", f"this is {body.format} {body.version}")
-        names = (body.kind, body.sender, body.recipient, body.manifest, body.round, body.public)
-        return cls(*names, payload, signature)
+        except ValueError:
+            raise ProtocolError("malformed", "the signature is not hexadecimal") from None
+        if (found.format, found.version) != ("discreet/message", VERSION):
+            raise ProtocolError(
+                "malformed",
+                f"this is {found.format} {found.version}, and {VERSION} is spoken here; all "
+                "parties need the same version of discreet",
+            )
+        names = (found.kind, found.sender, found.recipient, found.manifest)
+        which = (found.round, found.public, found.size, found.digest)
+        return cls(*names, *which, signature, body or Payload(b""))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, largest: int) -> Message:
+        """Read what :meth:`to_bytes` wrote, with a body of at most so many bytes."""
+        if len(data) > ROOM + largest:
+            raise ProtocolError(
+                "oversized", f"{len(data)} bytes; this one may have {ROOM + largest}"
+            )
+        head, _, body = data.partition(b"\n")
+        return cls.from_header(head, Payload(body))
+
+    def with_body(self, body: Payload) -> Message:
+        """The same header with another body."""
+        return replace(self, body=body)
 
     def check(self, manifest: Agreement, own: str, kinds: Collection[str]) -> None:
         """Refuse what is not meant for this party in this round, or not signed by its sender."""
@@ -135,6 +217,18 @@ class Message:
         if self.kind not in kinds:
             raise ProtocolError("wrong-kind", f"{self.kind!r} is not expected from {self.sender}")
 
+    def check_body(self) -> None:
+        """Refuse a body that is not the one that was signed."""
+        size = self.body.size
+        if size != self.size:
+            raise ProtocolError(
+                "truncated", f"{size} of {self.size} bytes of a {self.kind}; send it again"
+            )
+        if self.body.digest != self.digest:
+            raise ProtocolError(
+                "damaged", f"the {self.kind} of {self.sender} was changed on its way; send it again"
+            )
+
 
 class Inbox:
     """What one party has accepted: one message of each expected sender and kind.
@@ -144,22 +238,17 @@ class Inbox:
     manifest : Agreement
     own : str
         The party's name.
-    expected : mapping of (sender, kind) to range
-        Possible lengths of the payload; they follow from the manifest.
+    expected : mapping of (sender, kind) to Lengths
+        What may come; it follows from the manifest.
     """
 
-    def __init__(
-        self, manifest: Agreement, own: str, expected: dict[tuple[str, str], range]
-    ) -> None:
+    def __init__(self, manifest: Agreement, own: str, expected: Expected) -> None:
         self.manifest, self.own, self.expected = manifest, own, expected
         self.accepted: dict[tuple[str, str], Message] = {}
-        self._largest = max(lengths.stop for lengths in expected.values()) - 1
+        self._largest = max((lengths.largest for lengths in expected.values()), default=0)
 
-    def read(self, data: bytes | Message) -> Message:
-        """A checked message that is new, of an expected kind and length; it is not kept yet."""
-        if isinstance(data, Message):
-            data = data.to_json()
-        message = Message.from_json(data, self._largest)
+    def expect(self, message: Message) -> None:
+        """Refuse, by its header alone, what is not new, or not of an expected kind and length."""
         message.check(self.manifest, self.own, {kind for _, kind in self.expected})
         key = (message.sender, message.kind)
         if key not in self.expected:
@@ -168,20 +257,25 @@ class Inbox:
             if self.accepted[key] == message:
                 raise ProtocolError("replayed", f"this {message.kind} has already been accepted")
             raise ProtocolError("duplicate", f"{message.sender} sent another {message.kind} before")
-        if len(message.payload) not in self.expected[key]:
+        if message.size not in self.expected[key]:
             raise ProtocolError(
-                "wrong-length",
-                f"a {message.kind} of {len(message.payload)} bytes is not what was agreed",
+                "wrong-length", f"a {message.kind} of {message.size} bytes is not what was agreed"
             )
+
+    def read(self, data: bytes | Message) -> Message:
+        """A checked message that is new, of an expected kind and length; it is not kept yet."""
+        message = data if isinstance(data, Message) else Message.from_bytes(data, self._largest)
+        self.expect(message)
+        message.check_body()
         return message
 
     def keep(self, message: Message) -> None:
         """Accept what :meth:`read` gave."""
         self.accepted[message.sender, message.kind] = message
 
-    def payload(self, sender: str, kind: str) -> bytes:
+    def body(self, sender: str, kind: str) -> Payload:
         """What one sender sent."""
-        return self.accepted[sender, kind].payload
+        return self.accepted[sender, kind].body
 
     @property
     def missing(self) -> tuple[str, ...]:

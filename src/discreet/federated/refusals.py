@@ -11,6 +11,7 @@ __all__ = ["ProtocolError", "Reason"]
 Reason = Literal[
     "malformed",
     "truncated",
+    "damaged",
     "oversized",
     "unknown-sender",
     "wrong-signature",
@@ -31,6 +32,7 @@ Reason = Literal[
     "abandoned",
     "unknown-path",
     "slow",
+    "storage",
 ]
 
 

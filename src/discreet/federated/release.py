@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from discreet.privacy import Guarantee
     from discreet.statistics import Statistics
 
-__all__ = ["Release", "rounded"]
+__all__ = ["LARGEST_MODEL", "Release", "rounded"]
 
 VERSION = 1
+LARGEST_MODEL = 16 << 20
+"""Bytes of a released model at most."""
 GRID = 2.0**-16
 """Log-probabilities are released as multiples of this."""
 

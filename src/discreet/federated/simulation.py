@@ -76,9 +76,9 @@ def simulate_horizontal(
     for own, (columns, codes) in zip(providers, parts, strict=True):
         provider = horizontal.Provider(own, manifest, random=random)
         exact = manifest.layout.vector(columns, codes)
-        collecting.receive(provider.submit(exact).to_json())
+        collecting.receive(provider.submit(exact).to_bytes())
     receiving = horizontal.Receiver(receiver, manifest, key if mode == "counts" else None)
-    release = receiving.receive(collecting.result().to_json())
+    release = receiving.receive(collecting.result().to_bytes())
     return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
 
 
@@ -135,16 +135,16 @@ def simulate_vertical(
     labelling = vertical.LabelProvider(label, manifest, key, random=random)
     for own, message in zip(holders, labelling.labels(codes), strict=True):
         provider = vertical.Provider(own, manifest, random=random)
-        provider.receive(message.to_json())
+        provider.receive(message.to_bytes())
         mine = {name: columns[name] for name in held[own.name]}
-        labelling.receive(provider.tables(mine).to_json())
+        labelling.receive(provider.tables(mine).to_bytes())
     collecting = vertical.Collector(collector, manifest, random=random)
     if collecting.way.deals:
         dealt = collecting.correction()
-        labelling.receive(dealt.to_json())
-    collecting.receive(labelling.shares().to_json())
+        labelling.receive(dealt.to_bytes())
+    collecting.receive(labelling.shares().to_bytes())
     receiving = vertical.Receiver(receiver, manifest)
-    release = receiving.receive(collecting.result().to_json())
+    release = receiving.receive(collecting.result().to_bytes())
     return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
 
 

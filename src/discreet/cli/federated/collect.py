@@ -63,7 +63,8 @@ def collect(
 
         from discreet.federated.agreement.invitation import Invitation
         from discreet.federated.alignment.service import Matching
-        from discreet.federated.service.server import Round, application, largest_body
+        from discreet.federated.messages import CHUNK
+        from discreet.federated.service.server import Round, application
         from discreet.serving import Patience, patient_protocol
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
@@ -88,7 +89,7 @@ def collect(
             access_log=False,
             server_header=False,
             timeout_keep_alive=5,
-            http=patient_protocol("h11", Patience(largest=largest_body(running))),
+            http=patient_protocol("h11", Patience(largest=CHUNK)),
             ssl_certfile=certificate,
             ssl_keyfile=certificate_key,
         )

@@ -23,19 +23,18 @@ from discreet.federated.agreement.signed import (
     check_deadline,
 )
 from discreet.federated.crypto.curve25519 import SIZE
-from discreet.federated.crypto.masks import SEAL
-from discreet.federated.messages import Expected
+from discreet.federated.messages import Expected, Lengths
 
-__all__ = ["COVER", "LARGEST", "MOST", "NUMBER", "Invitation"]
+__all__ = ["LARGEST", "MOST", "NOBODY", "NUMBER", "Invitation"]
 
 LARGEST = 1 << 20
 """Ids in the longest list."""
 MOST = 32
 """Owners at most."""
-COVER = SEAL
-"""Bytes of a sealed message beside its content."""
 NUMBER = 4
 """Bytes of a position."""
+NOBODY = (1 << 8 * NUMBER) - 1
+"""Fills an answer up to the length of the list."""
 
 
 @dataclass(frozen=True)
@@ -107,24 +106,16 @@ class Invitation(Agreement):
 
     @cached_property
     def routes(self) -> dict[str, Expected]:
-        """For each recipient, which messages are expected of whom."""
-        found: dict[str, Expected] = {name: {} for name in self.parties}
-        for origin in range(len(self.owners)):
+        """For each recipient, what it gets of whom, and how long that may be."""
+        found: dict[str, dict[tuple[str, str], Lengths]] = {name: {} for name in self.parties}
+        least, most = self.pad_to or 1, self.most
+        lists = Lengths(range(SIZE * least, SIZE * most + 1, SIZE), sealed=True)
+        answers = Lengths(range(NUMBER * (1 + least), NUMBER * (1 + most) + 1, NUMBER), sealed=True)
+        for origin, owner in enumerate(self.owners):
             for sender, recipient in self.route(origin):
-                found[recipient.name][sender.name, f"list-{origin}"] = self.lengths
-        for card in self.owners:
-            found[self.collector.name][card.name, "received"] = range(1)
-        return found
-
-    @property
-    def lengths(self) -> range:
-        """How many bytes a sealed list may have."""
-        return range(COVER + SIZE * (self.pad_to or 1), COVER + SIZE * self.most + 1, SIZE)
-
-    @property
-    def answers(self) -> range:
-        """How many bytes a sealed answer may have: the length of a list, and positions in it."""
-        return range(COVER + NUMBER, COVER + NUMBER * (1 + self.most) + 1, NUMBER)
+                found[recipient.name][sender.name, f"list-{origin}"] = lists
+            found[owner.name][self.collector.name, "common"] = answers
+        return dict(found)
 
     def content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""

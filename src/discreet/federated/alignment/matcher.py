@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.agreement.invitation import NUMBER, Invitation
+from discreet.federated.agreement.invitation import NOBODY, NUMBER, Invitation
 from discreet.federated.alignment.party import AlignmentParty
 from discreet.federated.crypto.curve25519 import points_of
-from discreet.federated.messages import Inbox, Message
+from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Matcher"]
@@ -26,9 +26,6 @@ class Matcher(AlignmentParty):
         super().__init__(own, invitation)
         if own.name != invitation.collector.name:
             raise ProtocolError("unknown-sender", f"{own.name} is not the collector")
-        routes = invitation.routes[own.name]
-        expected = {key: lengths for key, lengths in routes.items() if key[1] != "received"}
-        self.inbox = Inbox(invitation, own.name, expected)
         self.lists: dict[int, list[bytes]] = {}
 
     @property
@@ -50,11 +47,15 @@ class Matcher(AlignmentParty):
         return sorted(set(first).intersection(*others))
 
     def answers(self) -> list[Message]:
-        """For each owner, which positions of its list are common."""
+        """For each owner, which positions of its list are common.
+
+        An answer is as long as the list, so that its length tells nobody how many are common.
+        """
         common, made = self.common(), []
         for origin, card in enumerate(self.invitation.owners):
             place = {point: number for number, point in enumerate(self.lists[origin])}
             numbers = [len(place), *(place[point] for point in common)]
+            numbers += [NOBODY] * (1 + len(place) - len(numbers))
             content = b"".join(number.to_bytes(NUMBER, "big") for number in numbers)
             made.append(self._sealed("common", card, content))
         return made

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.federated.agreement.identity import Card, Identity
-from discreet.federated.agreement.invitation import NUMBER, Invitation
+from discreet.federated.agreement.invitation import NOBODY, NUMBER, Invitation
 from discreet.federated.alignment.party import DOMAIN, AlignmentParty, Secret, texts_of
 from discreet.federated.crypto.curve25519 import Advance, blinded, points_of, to_point
-from discreet.federated.messages import Inbox, Message
+from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Owner"]
@@ -51,9 +51,6 @@ class Owner(AlignmentParty):
         self.next = (self.place + 1) % count
         self.others = [(self.place - step) % count for step in range(1, count)]
         """Whose lists come by, in this order."""
-        expected = dict(invitation.routes[own.name])
-        expected[invitation.collector.name, "common"] = invitation.answers
-        self.inbox = Inbox(invitation, own.name, expected)
         self._arrange(texts_of(ids, invitation.most))
 
     def _arrange(self, texts: Sequence[str]) -> None:
@@ -101,10 +98,11 @@ class Owner(AlignmentParty):
         if message.kind != "common":
             raise ProtocolError("wrong-kind", "this is another owner's list, not the answer")
         size, *places = _numbers(self._opened(message))
-        if size != len(self._rows):
+        if size != len(self._rows) or len(places) != size:
             raise ProtocolError(
                 "wrong-length", f"{len(self._rows)} ids were sent, the collector had {size}"
             )
+        places = [place for place in places if place != NOBODY]
         if len(set(places)) < len(places):
             raise ProtocolError("duplicate", "the collector named a position twice")
         if any(place >= size or self._rows[place] < 0 for place in places):

@@ -15,8 +15,9 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.invitation import LARGEST, Invitation
 from discreet.federated.crypto.curve25519 import SUITE
-from discreet.federated.crypto.masks import pair_key, sealed, unsealed
-from discreet.federated.messages import Message
+from discreet.federated.crypto.masks import pair_key
+from discreet.federated.crypto.sealing import sealed, unsealed
+from discreet.federated.messages import Inbox, Message
 from discreet.federated.refusals import ProtocolError
 from discreet.schema import text_of
 
@@ -83,6 +84,7 @@ class AlignmentParty:
             raise ProtocolError("unknown-sender", f"{own.name} takes no part in this alignment")
         invitation.enter(own, known)
         self.own, self.invitation = own, invitation
+        self.inbox = Inbox(invitation, own.name, invitation.routes[own.name])
 
     def _sealed(self, kind: str, other: Card, content: bytes) -> Message:
         key = pair_key(self.own, other, self.invitation.hash, kind)

@@ -58,8 +58,8 @@ def align(
     line.send(kept.once(f"list-{machine.place}", machine.own_list))
     for origin in machine.others:
         kind = f"list-{origin}"
-        line.send(kept.once(kind, lambda kind=kind: machine.pass_on(line.take(kind, before))))  # type: ignore[misc]
-    return machine.common(line.take("common", agreed.collector.name))
+        line.send(kept.once(kind, lambda kind=kind: machine.pass_on(line.take(kind, before, kept))))  # type: ignore[misc]
+    return machine.common(line.take("common", agreed.collector.name, kept))
 
 
 def finish(line: Line[Invitation], state: str | Path) -> None:

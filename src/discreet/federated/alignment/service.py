@@ -27,7 +27,8 @@ class Matching(Carrier[Invitation]):
         invitation.require_part(own.card, "collector")
         self.machine: Matcher | None = None
         self.answers: dict[str, Message] = {}
-        super().__init__(own, invitation, folder, invitation.routes)
+        owners = [card.name for card in invitation.owners]
+        super().__init__(own, invitation, folder, invitation.routes, owners)
 
     def _begin(self) -> None:
         if self.machine is None and not self.manifest.unsigned:

@@ -13,31 +13,22 @@ still looks uniform to everyone else, the collector included.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.arrays import Words
 from discreet.federated.agreement.identity import Card, Identity
-from discreet.federated.refusals import ProtocolError
 
-__all__ = [
-    *("EXCESS", "SEAL", "Pads", "pair_key", "residues", "sealed", "stream", "tag", "unsealed"),
-    "words",
-]
+__all__ = ["EXCESS", "Pads", "pair_key", "residues", "stream", "tag", "words"]
 
 EXCESS = 128
 """Bits of a pad beyond those of N: reduced mod N it is within 2^-128 of uniform."""
-NONCE = 12
-SEAL = NONCE + 16
-"""Bytes by which a sealed message is longer than its content."""
 
 
 def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes:
@@ -64,15 +55,15 @@ def _stream(key: bytes) -> Callable[[int], bytes]:
     return lambda count: cipher.update(bytes(count))
 
 
-def stream(key: bytes) -> Callable[[int], Words]:
-    """Uniform 64-bit words, so many at a time."""
+def stream(key: bytes, width: int = 8) -> Callable[[int], Any]:
+    """Uniform words of so many bytes, little-endian, so many at a time."""
     drawn = _stream(key)
-    return lambda count: np.frombuffer(drawn(8 * count), dtype="<u8").astype(np.uint64)
+    return lambda count: np.frombuffer(drawn(width * count), dtype=f"<u{width}")
 
 
-def words(key: bytes, count: int) -> Words:
-    """The pad of masked counters: uniform 64-bit words."""
-    return stream(key)(count)
+def words(key: bytes, count: int, width: int = 8) -> Any:
+    """The pad of masked counters: uniform words, of 64 bits unless told otherwise."""
+    return stream(key, width)(count)
 
 
 def residues(key: bytes, count: int, n: int) -> list[int]:
@@ -121,22 +112,6 @@ class Pads:
                 pad = residues(key, count, n)
                 total = [a + sign * b for a, b in zip(total, pad, strict=True)]
         return [one % n for one in total]
-
-
-def sealed(key: bytes, content: bytes) -> bytes:
-    """Encrypt for the other party of a pair key, under a fresh nonce that goes before."""
-    nonce = secrets.token_bytes(NONCE)
-    return nonce + ChaCha20Poly1305(key).encrypt(nonce, content, None)
-
-
-def unsealed(key: bytes, content: bytes) -> bytes:
-    """Open what :func:`sealed` closed."""
-    try:
-        return ChaCha20Poly1305(key).decrypt(content[:NONCE], content[NONCE:], None)
-    except (InvalidTag, ValueError):
-        raise ProtocolError(
-            "malformed", "a sealed message does not open: it was changed, or meant for others"
-        ) from None
 
 
 def tag(key: bytes, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What the machines of a horizontal round share: slots, lengths, opening a total."""
+"""What the machines of a horizontal round share: who sends what, slots, opening a total."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.masks import pair_key, words
 from discreet.federated.crypto.packing import NARROW, WIDTH, Slots, bound_of
+from discreet.federated.crypto.sealing import sealed_length
+from discreet.federated.messages import Expected, Lengths
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.release import LARGEST_MODEL
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
 
-__all__ = ["LARGEST_MODEL", "check_key", "check_role", "opened", "slots_of", "submission_length"]
-
-LARGEST_MODEL = 16 << 20
+__all__ = ["check_key", "check_role", "opened", "routes", "slots_of"]
 
 
 def check_role(own: Identity, card: Card | None, role: str, manifest: Manifest) -> None:
@@ -50,14 +51,22 @@ def slots_of(manifest: Manifest) -> tuple[PublicKey, Slots]:
     return manifest.paillier, Slots(manifest.paillier.bits, parties, width)
 
 
-def submission_length(manifest: Manifest, seal: int = 0) -> range:
-    """Bytes of a submission, and with the bytes of its seal of a total."""
+def _submission_size(manifest: Manifest) -> int:
+    """Bytes of a submission."""
     if manifest.aggregation == "masks":
-        length = 8 * manifest.layout.size
-    else:
-        key, slots = slots_of(manifest)
-        length = key.width * slots.plaintexts(manifest.layout.size)
-    return range(length + seal, length + seal + 1)
+        return 8 * manifest.layout.size
+    key, slots = slots_of(manifest)
+    return key.width * slots.plaintexts(manifest.layout.size)
+
+
+def routes(manifest: Manifest) -> dict[str, Expected]:
+    """For each recipient, what it gets of whom, and how long that is."""
+    size, collector = _submission_size(manifest), manifest.collector.name
+    result = {(collector, "total"): Lengths.exactly(sealed_length(size))}
+    if manifest.mode == "probabilities":
+        result = {(collector, "model"): Lengths(range(1, LARGEST_MODEL), sealed=True)}
+    submissions = {(card.name, "submission"): Lengths.exactly(size) for card in manifest.providers}
+    return {collector: submissions, manifest.receiver.name: result}
 
 
 def opened(own: Identity, manifest: Manifest, key: PrivateKey | None, total: bytes) -> Integers:

@@ -8,20 +8,20 @@ import numpy as np
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import pair_key, sealed
+from discreet.federated.crypto.masks import pair_key
+from discreet.federated.crypto.sealing import sealed
+from discreet.federated.horizontal.arithmetic import (
+    check_key,
+    check_role,
+    opened,
+    routes,
+    slots_of,
+)
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
-
-from discreet.federated.horizontal.arithmetic import (
-    check_key,
-    check_role,
-    opened,
-    slots_of,
-    submission_length,
-)
 
 __all__ = ["Collector"]
 
@@ -43,9 +43,7 @@ class Collector:
         self.own, self.manifest, self.key = own, manifest, key
         if manifest.mode == "probabilities":
             check_key(manifest, key)
-        length = submission_length(manifest)
-        expected = {(card.name, "submission"): length for card in manifest.providers}
-        self.inbox = Inbox(manifest, own.name, expected)
+        self.inbox = Inbox(manifest, own.name, routes(manifest)[own.name])
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -64,7 +62,7 @@ class Collector:
     def total(self) -> bytes:
         """The sum of all submissions, still hidden from everyone but the opener."""
         self.inbox.require_all()
-        payloads = [message.payload for message in self.inbox.accepted.values()]
+        payloads = (message.payload for message in self.inbox.accepted.values())
         if self.manifest.aggregation == "masks":
             sums = np.zeros(self.manifest.layout.size, dtype=np.uint64)
             for payload in payloads:

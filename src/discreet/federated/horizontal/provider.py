@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,14 +11,10 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.masks import Pads
 from discreet.federated.crypto.packing import checked
+from discreet.federated.horizontal.arithmetic import check_role, slots_of
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, Random
-
-if TYPE_CHECKING:
-    pass
-
-from discreet.federated.horizontal.arithmetic import check_role, slots_of
 
 __all__ = ["Provider"]
 

@@ -6,20 +6,14 @@ from typing import TYPE_CHECKING
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import SEAL, pair_key, unsealed
+from discreet.federated.crypto.masks import pair_key
+from discreet.federated.crypto.sealing import unsealed
+from discreet.federated.horizontal.arithmetic import check_key, check_role, opened, routes
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
-
-from discreet.federated.horizontal.arithmetic import (
-    LARGEST_MODEL,
-    check_key,
-    check_role,
-    opened,
-    submission_length,
-)
 
 __all__ = ["Receiver"]
 
@@ -39,12 +33,9 @@ class Receiver:
         check_role(own, manifest.receiver, "receiver", manifest)
         manifest.enter(own)
         self.own, self.manifest, self.key = own, manifest, key
-        counts = manifest.mode == "counts"
-        if counts:
+        if manifest.mode == "counts":
             check_key(manifest, key)
-        length = submission_length(manifest, SEAL) if counts else range(1, LARGEST_MODEL)
-        kind = "total" if counts else "model"
-        self.inbox = Inbox(manifest, own.name, {(manifest.collector.name, kind): length})
+        self.inbox = Inbox(manifest, own.name, routes(manifest)[own.name])
 
     def receive(self, data: bytes | Message) -> Release:
         """Open the result, or refuse it with a reason."""

@@ -1,6 +1,7 @@
 """A party's line to the collector: signs, sends, waits, and gives up at the deadline.
 
-A collector that does not answer is asked again until the deadline; it may be restarting.
+A collector that does not answer is asked again until the deadline; it may be restarting. Bodies go
+in chunks, each sent again until it is answered: a line that breaks costs a chunk, not a message.
 """
 
 from __future__ import annotations
@@ -17,18 +18,26 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.agreement.signed import Agreement, seconds_left
-from discreet.federated.messages import HEADER, Message, request_bytes
+from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message, request_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.diagnosis import refuse_transport
+from discreet.federated.service.folder import Folder, Growing
 
 __all__ = ["Connection", "Line", "SignedRequests"]
 
 A = TypeVar("A", bound=Agreement)
 
 PAUSE = 0.1
-LONGEST_PAUSE = 1.0
 PATIENCE = 30.0
 JSON = "application/json"
+SHORTEST = 1 << 14
+"""Bytes of a chunk on a line that keeps breaking."""
+TRIES = 3
+"""How often a body that was damaged on its way is sent or fetched anew."""
+Show = Callable[[str, int, int], None]
+"""Told what is being sent or fetched, how many bytes of it are through, and how many there are."""
+LARGEST_ANSWER = 4 << 20
+"""Bytes of an answer at most: a chunk, or a manifest with its signatures."""
 LONELY = 60.0
 """Seconds without an answer after which a party that has sent everything leaves."""
 
@@ -67,6 +76,8 @@ class Line(Generic[A]):
         A file with the certificate that the collector's must be signed by.
     say : callable
         Told what is being waited for, whenever that changes.
+    show : callable
+        Told how far a transfer is.
     transport : optional
         How requests are sent, for tests.
     """
@@ -79,6 +90,7 @@ class Line(Generic[A]):
         *,
         authority: str | None = None,
         say: Callable[[str], None] = lambda line: None,
+        show: Show = lambda what, done, whole: None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         import ssl
@@ -88,6 +100,7 @@ class Line(Generic[A]):
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.url = url.rstrip("/")
         self.own, self.manifest, self.say, self.said = own, manifest, say, ""
+        self.show, self.chunk, self.changes = show, CHUNK, -1
         self.alone: float | None = None
         self.http = httpx.Client(
             base_url=url,
@@ -116,35 +129,54 @@ class Line(Generic[A]):
             self.say(line)
 
     def _request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """Ask until there is an answer; a refusal is raised."""
         began: float | None = None
         while True:
             try:
-                answer = self.http.request(method, path, **how)
-                break
+                answer = self._once(method, path, **how)
             except httpx.TransportError as error:
                 refuse_transport(self.url, error)
-                self._give_up_if_over(f"the collector does not answer ({type(error).__name__})")
                 began = time.monotonic() if began is None else began
-                if self.alone is not None and time.monotonic() - began > self.alone:
-                    raise ProtocolError(
-                        "abandoned",
-                        "everything was sent and accepted, but the collector is gone; whether the "
-                        "round has ended is not known here",
-                    ) from None
-                self._tell("waiting for the collector, which does not answer")
-                time.sleep(PAUSE)
-        kind = answer.headers.get("content-type", "nothing").partition(";")[0]
-        if answer.status_code == 204 or (answer.status_code < 300 and kind == JSON):
-            return answer
+                self._waiting_since(began, f"does not answer ({type(error).__name__})")
+                continue
+            kind = answer.headers.get("content-type", "nothing").partition(";")[0]
+            if answer.status_code == 204 or (answer.status_code < 300 and kind in (JSON, RAW)):
+                return answer
+            refusal = self._refusal(answer, path, kind)
+            if refusal.reason != "storage":
+                raise refusal
+            self._tell(f"waiting: {refusal.sentence}")
+            self._give_up_if_over(refusal.sentence)
+            time.sleep(10 * PAUSE)
+
+    def _once(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """One answer, of limited length: nobody's memory is filled from afar."""
+        with self.http.stream(method, path, **how) as answer:
+            data, pieces = bytearray(), answer.iter_bytes()
+            for piece in pieces:
+                data += piece
+                if len(data) > LARGEST_ANSWER:
+                    raise self._no_collector(f"answered {path} with too many bytes")
+            return httpx.Response(answer.status_code, headers=answer.headers, content=bytes(data))
+
+    def _waiting_since(self, began: float, what: str) -> None:
+        self._give_up_if_over(f"the collector {what}")
+        if self.alone is not None and time.monotonic() - began > self.alone:
+            raise ProtocolError(
+                "abandoned",
+                "everything was sent and accepted, but the collector is gone; whether the "
+                "round has ended is not known here",
+            ) from None
+        self.chunk = max(SHORTEST, self.chunk // 2)
+        self._tell(f"waiting for the collector at {self.url}, which does not answer")
+        time.sleep(PAUSE)
+
+    def _refusal(self, answer: httpx.Response, path: str, kind: str) -> ProtocolError:
         try:
             body = answer.json()
-            raise ProtocolError(body["reason"], body["sentence"])
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, ProtocolError):
-                raise
-            raise self._no_collector(
-                f"answered {path} with {answer.status_code} ({kind})"
-            ) from None
+            return ProtocolError(body["reason"], body["sentence"])
+        except (ValueError, KeyError, TypeError):
+            return self._no_collector(f"answered {path} with {answer.status_code} ({kind})")
 
     def _no_collector(self, what: str) -> ProtocolError:
         return ProtocolError(
@@ -160,11 +192,11 @@ class Line(Generic[A]):
 
     def _until(self, ready: Callable[[str], Any]) -> Any:
         """Ask until there is something; the collector says who is missing meanwhile."""
-        pause = PAUSE
         while True:
-            status = self._request("GET", "/status").json()
-            if not isinstance(status, dict) or not {"state", "line"} <= status.keys():
+            status = self._request("GET", "/status", params={"changes": self.changes}).json()
+            if not isinstance(status, dict) or not {"state", "line", "changes"} <= status.keys():
                 raise self._no_collector("tells no status of a round")
+            self.changes = status["changes"]
             found = ready(status["state"])
             if found is not None:
                 return found
@@ -173,8 +205,6 @@ class Line(Generic[A]):
             self._tell(status["line"])
             if status["state"] != "done":
                 self._give_up_if_over(status["line"])
-            time.sleep(pause)
-            pause = min(1.2 * pause, LONGEST_PAUSE)
 
     def agreed(self, known: tuple[Card, ...] = ()) -> A:
         """Sign what is to be agreed, wait for everyone's signature, and check them all."""
@@ -197,21 +227,76 @@ class Line(Generic[A]):
     def send(self, message: Message) -> None:
         """Send a message; one that was accepted before counts as sent."""
         try:
-            self._request("POST", "/messages", content=message.to_json())
+            for tries in range(TRIES):
+                try:
+                    return self._send(message)
+                except ProtocolError as error:
+                    if error.reason not in ("damaged", "truncated") or tries == TRIES - 1:
+                        raise
         except ProtocolError as error:
             if error.reason != "replayed":
                 raise
 
-    def take(self, kind: str, sender: str = "") -> bytes:
-        """Wait for a message."""
+    def _send(self, message: Message) -> None:
+        what = f"sending {message.kind} for {message.recipient}"
+        header, have, accepted = {MESSAGE: message.header.decode()}, 0, False
+        if message.size > CHUNK:  # some of it may be there already
+            have = self._answered("POST", "/messages", headers=header)["have"]
+        while not accepted:
+            data = message.body.part(have, have + self.chunk).read()
+            answer = self._answered(
+                "POST", "/messages", params={"offset": have}, headers=header, content=data
+            )
+            accepted, have = answer["accepted"], answer["have"]
+            self.chunk = min(CHUNK, 2 * self.chunk)
+            self.show(what, have, message.size)
 
-        def there(state: str) -> bytes | None:
-            path = f"/messages/{self.own.name}"
-            answer = self._request("GET", path, params={"kind": kind, "sender": sender})
-            return answer.content if answer.status_code == 200 else None
-
-        found: bytes = self._until(there)
+    def _answered(self, method: str, path: str, **how: Any) -> dict[str, Any]:
+        """How far a message has come."""
+        found = self._request(method, path, **how).json()
+        if not isinstance(found, dict) or not {"accepted", "have"} <= found.keys():
+            raise self._no_collector(f"does not tell what became of {path}")
         return found
+
+    def take(self, kind: str, sender: str, kept: Folder) -> Message:
+        """Wait for a message; its body is put into a folder, and checked.
+
+        Parameters
+        ----------
+        kind, sender : str
+        kept : Folder
+            What is there of the body already is not fetched again.
+        """
+        for tries in range(TRIES):
+            message, data = self._until(lambda state: self._chunk(kind, sender, 0))
+            body = kept.growing(f"{sender} {kind}", message)
+            try:
+                body.add(0, data)
+                return self._fetched(message, body)
+            except ProtocolError as error:
+                if error.reason not in ("damaged", "truncated") or tries == TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _fetched(self, message: Message, body: Growing) -> Message:
+        """The rest of a body, a chunk at a time."""
+        what = f"fetching {message.kind} of {message.sender}"
+        while body.size < message.size:
+            found = self._chunk(message.kind, message.sender, body.size)
+            if found is None or found[0] != message or not found[1]:
+                raise ProtocolError("truncated", f"the {message.kind} changed on its way")
+            body.add(body.size, found[1])
+            self.show(what, body.size, message.size)
+        return body.whole()
+
+    def _chunk(self, kind: str, sender: str, offset: int) -> tuple[Message, bytes] | None:
+        """The header of a message, and a chunk of its body, once it is there."""
+        path = f"/messages/{self.own.name}"
+        asked = {"kind": kind, "sender": sender, "offset": offset}
+        answer = self._request("GET", path, params=asked)
+        if answer.status_code == 204:
+            return None
+        return Message.from_header(answer.headers.get(MESSAGE, "").encode()), answer.content
 
     def finish(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""

@@ -1,26 +1,34 @@
-"""What a party keeps on disk, so that being killed costs nothing: one file per message.
+"""What a party keeps on disk, so that being killed costs nothing: two files for each message.
 
-A file is whole and on the disk before anyone hears that its message was accepted or sent. The key
-that was made for the round lies here too until the round has ended; then it is deleted (which
-does not overwrite what an SSD or a backup may still hold).
+The body is on the disk first, then the header: a message without its header is not there. Both
+are, before anyone hears that the message was accepted or sent. A body that is still on its way
+grows in a file of its own and goes on growing after a restart.
+
+The key that was made for the round lies here too until the round has ended; then key and bodies
+are deleted (which does not overwrite what an SSD or a backup may still hold).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from discreet.documents import locked, private_folder, write_atomic
+from discreet.documents import locked, private_folder, replacing, write_atomic
+from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.messages import Message
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Folder"]
 
-LARGEST = 1 << 30
+BODIES = (".body", ".part", ".draft")
+"""Endings of files that are deleted when the round has ended."""
 
 
 class Folder:
@@ -68,6 +76,9 @@ class Folder:
         self.write("finished", b"")
         self.delete("session")
         own.forget(self.manifest.hash)
+        for path in list(self.path.iterdir()):
+            if path.suffix in BODIES:
+                path.unlink(missing_ok=True)
 
     def same(self, *contents: object) -> None:
         """Refuse other data than what the round was begun with."""
@@ -97,17 +108,107 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def files(self, ending: str) -> Iterator[bytes]:
-        """The contents of all files with an ending, oldest name first."""
+    # messages
+
+    def messages(self, ending: str) -> Iterator[Message]:
+        """All messages whose headers have an ending, in the order of their names."""
         for path in sorted(self.path.glob(f"*{ending}")):
             if not path.name.startswith("."):
-                yield path.read_bytes()
+                yield self._message(path)
+
+    def _message(self, header: Path) -> Message:
+        return Message.from_header(header.read_bytes(), Payload(header.with_suffix(".body")))
+
+    def spool(self, pieces: Iterable[bytes]) -> Payload:
+        """Put the pieces of a body into a file, which gets its name when its message is kept."""
+        path = self.path / f"{secrets.token_hex(8)}.draft"
+        with replacing(path, private=True) as beside, open(beside, "wb") as file:
+            file.writelines(pieces)
+        return Payload(path)
+
+    def keep(self, name: str, ending: str, message: Message) -> Message:
+        """Keep a message whole; gives it as it lies on the disk."""
+        body, source = self.path / f"{name}.body", message.body.source
+        if isinstance(source, Path):
+            os.replace(source, body)
+        else:
+            self.write(body.name, source)
+        self.write(f"{name}{ending}", message.header)
+        return self._message(self.path / f"{name}{ending}")
+
+    def drop(self, name: str, ending: str) -> None:
+        """Forget a message, the header first."""
+        self.delete(f"{name}{ending}")
+        self.delete(f"{name}.body")
 
     def once(self, name: str, make: Callable[[], Message]) -> Message:
         """A message that is made once and sent again as it is: new noise under old pads leaks."""
-        kept = self.read(f"{name}.sent")
-        if kept is not None:
-            return Message.from_json(kept, LARGEST)
-        message = make()
-        self.write(f"{name}.sent", message.to_json())
-        return message
+        header = self.path / f"{name}.sent"
+        if header.exists():
+            return self._message(header)
+        for draft in self.path.glob("*.draft"):  # of a start that was killed; never sent
+            draft.unlink()
+        return self.keep(name, ".sent", make())
+
+    # bodies that are still on their way
+
+    def growing(self, name: str, message: Message) -> Growing:
+        """The body of a message as far as it has come; one with another digest begins anew."""
+        path = self.path / f"{name} {message.digest[:32]}.part"
+        for other in self.path.glob(f"{name} *.part"):
+            if other != path:
+                other.unlink(missing_ok=True)
+        return Growing(path, message)
+
+
+class Growing:
+    """A body that comes in chunks, each at its place; what is there is never asked for again.
+
+    Parameters
+    ----------
+    path : path
+    message : Message
+        Whose body it is to become.
+    """
+
+    def __init__(self, path: Path, message: Message) -> None:
+        self.path, self.message = path, message
+
+    @property
+    def size(self) -> int:
+        """How many bytes are here, without a gap."""
+        try:
+            return min(self.path.stat().st_size, self.message.size)
+        except FileNotFoundError:
+            return 0
+
+    def add(self, offset: int, data: bytes) -> int:
+        """Put a chunk in its place; one that would leave a gap or overflow is refused."""
+        if offset > self.size:
+            return self.size
+        if offset + len(data) > self.message.size:
+            raise ProtocolError(
+                "oversized", f"this {self.message.kind} has {self.message.size} bytes, not more"
+            )
+        try:
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with open(file, "wb") as stream:
+                stream.seek(offset)
+                stream.write(data)
+        except OSError as error:
+            raise FormatError(f"{self.path}: cannot be written: {error.strerror}") from None
+        return self.size
+
+    def whole(self) -> Message:
+        """The message with its whole body, checked and on the disk; a damaged one is dropped."""
+        whole = self.message.with_body(Payload(self.path))
+        if self.message.size == 0:
+            self.path.touch(0o600)
+        try:
+            whole.check_body()
+        except ProtocolError:
+            self.path.unlink(missing_ok=True)
+            raise
+        with open(self.path, "rb") as file:
+            os.fsync(file.fileno())
+        return whole

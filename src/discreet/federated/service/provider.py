@@ -7,7 +7,9 @@ made, not when a round succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +28,11 @@ from discreet.schema import text_of
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["aligned", "label", "provide"]
+__all__ = ["Ids", "aligned", "label", "provide"]
 
 Charge = Callable[[Manifest], None]
+BLOCK = 1 << 16
+"""Rows that are looked at together."""
 
 
 def provide(
@@ -75,15 +79,15 @@ def provide(
         else:
             columns, ids = aligned(source, manifest.columns[own.name], id_column)
             _check_rows(manifest, columns)
-            kept.same(ids, *(column.tolist() for column in columns.values()))
+            kept.same(_digest(ids), *map(_digest, columns.values()))
             agreed = connection.agreed(known)
-            assert agreed.label is not None
-            labels = connection.take("labels", agreed.label.name)
 
             def make_tables() -> Message:
+                assert agreed.label is not None
                 machine = vertical.Provider(own, agreed, known)
-                machine.receive(labels)
-                machine.check(columns, ids)
+                machine.keep, machine.way.advance = kept.spool, connection.show
+                machine.receive(connection.take("labels", agreed.label.name, kept))
+                machine.check(ids)
                 if charge is not None:
                     charge(agreed)
                 return machine.tables(columns, ids)
@@ -113,8 +117,22 @@ def _check_rows(manifest: Manifest, columns: Mapping[str, Any]) -> None:
             )
     for one in manifest.layout.wanted:
         if one.feature in columns:
-            for _ in manifest.layout.rows(one, columns[one.feature]):
-                pass
+            for rows in _blocks(manifest.rows or 0):
+                manifest.layout.rows(one, columns[one.feature][rows])
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Slices of some rows each."""
+    for start in range(0, count, BLOCK):
+        yield slice(start, start + BLOCK)
+
+
+def _digest(column: Any) -> str:
+    """Of all values in their order."""
+    code = hashlib.sha256()
+    for rows in _blocks(0 if column is None else len(column)):
+        code.update("\0".join(map(str, column[rows].tolist())).encode() + b"\0")
+    return code.hexdigest()
 
 
 def label(
@@ -142,17 +160,18 @@ def label(
         columns, ids = aligned(source, (schema.target,), id_column)
         codes = class_codes(schema, columns[schema.target])
         _check_rows(manifest, columns)
-        kept.same(ids, codes.tolist())
+        kept.same(_digest(ids), _digest(codes))
         agreed = connection.agreed(known)
         machine = vertical.LabelProvider(own, agreed, key, known)
-        messages = machine.labels(codes, ids)
-        for card, message in zip(agreed.providers, messages, strict=True):
-            # a restarted label provider sends what it sent before
-            connection.send(kept.once(f"labels {card.name}", lambda own=message: own))  # type: ignore[misc]
+        machine.keep, machine.way.advance = kept.spool, connection.show
+        machine.hold(codes, ids)
         for card in agreed.providers:
-            machine.receive(connection.take("tables", card.name))
+            # a restarted label provider sends what it sent before
+            connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
+        for card in agreed.providers:
+            machine.receive(connection.take("tables", card.name, kept))
         if machine.way.deals:
-            machine.receive(connection.take("correction", agreed.collector.name))
+            machine.receive(connection.take("correction", agreed.collector.name, kept))
 
         def make_shares() -> Message:
             if charge is not None:
@@ -166,7 +185,7 @@ def label(
 
 def aligned(
     source: Any, names: tuple[str, ...], id_column: str | None
-) -> tuple[dict[str, Any], list[str] | None]:
+) -> tuple[dict[str, Any], Ids | None]:
     """Columns of a table, its rows sorted by id; without ids, in the order of the file.
 
     Parameters
@@ -179,28 +198,72 @@ def aligned(
 
     wanted = [*names, *([id_column] if id_column else [])]
     if isinstance(source, (str, Path)):
-        source = _read(str(source), wanted)
-    columns = {name: np.asarray(column) for name, column in columns_of(source, wanted).items()}
+        columns = _read(str(source), wanted)
+    else:
+        columns = {name: np.asarray(column) for name, column in columns_of(source, wanted).items()}
     if id_column is None:
-        return columns, None
-    ids = np.array([text_of(one) for one in columns.pop(id_column).tolist()], dtype=object)
-    if len(set(ids.tolist())) < len(ids):
+        return {name: _array(column) for name, column in columns.items()}, None
+    import pyarrow.compute
+
+    ids = _texts(columns.pop(id_column))
+    order = pyarrow.compute.sort_indices(ids)
+    ids = ids.take(order)
+    if len(ids) > 1 and pyarrow.compute.any(pyarrow.compute.equal(ids[1:], ids[:-1])).as_py():
         raise SchemaError(f"{id_column}: an id occurs twice; every row needs its own")
-    order = np.argsort(ids, kind="stable")
-    return {name: column[order] for name, column in columns.items()}, ids[order].tolist()
+    rows = order.to_numpy()
+    return {name: _array(column)[rows] for name, column in columns.items()}, Ids(ids)
+
+
+class Ids:
+    """The ids of all rows in their order, kept as Arrow keeps them: a few bytes each.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array
+    """
+
+    def __init__(self, texts: Any) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.texts[rows]
+
+    def __iter__(self) -> Iterator[str]:
+        for rows in _blocks(len(self)):
+            yield from self.texts[rows].to_pylist()
 
 
 def _read(path: str, names: list[str]) -> dict[str, Any]:
+    """The columns of a file, in Arrow's own representation."""
+    import pyarrow
+
     from discreet.tables.engines import ordered_batches
 
     parts = list(ordered_batches(path, names))
-    return {
-        name: np.concatenate([_array(part.column(name)) for part in parts])
-        if parts
-        else np.empty(0, object)
-        for name in names
-    }
+    whole = pyarrow.Table.from_batches(parts) if parts else pyarrow.table(dict.fromkeys(names, []))
+    return {name: whole.column(name).combine_chunks() for name in names}
+
+
+def _texts(column: Any) -> Any:
+    """The spelling of ids that all parties share, as an Arrow array."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.Array) and pyarrow.types.is_string(column.type):
+        return column.fill_null("None")
+    return pyarrow.array([text_of(one) for one in _array(column).tolist()], pyarrow.string())
 
 
 def _array(column: Any) -> Any:
+    """A column as NumPy has it; equal texts are one object."""
+    import pyarrow
+
+    if not isinstance(column, pyarrow.Array):
+        return column
+    if pyarrow.types.is_string(column.type):
+        coded = column.dictionary_encode()
+        values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+        return values[coded.indices.fill_null(len(values) - 1).to_numpy()]
     return np.array(column.to_pylist(), dtype=object)

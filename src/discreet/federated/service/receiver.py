@@ -54,7 +54,7 @@ def receive(
             machine = vertical.Receiver(own, agreed)
         else:
             machine = horizontal.Receiver(own, agreed, key)
-        release = machine.receive(connection.take(kind, agreed.collector.name))
+        release = machine.receive(connection.take(kind, agreed.collector.name, kept))
         keep(release)
         connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
         kept.finish(own)

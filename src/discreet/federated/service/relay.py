@@ -1,7 +1,8 @@
 """What any collector does: takes signatures and messages, keeps them on disk, passes them on.
 
 Nothing counts as accepted before it is on the disk, so a collector may be killed and started
-again at any point.
+again at any point. A message is judged by its header before a byte of its body is taken; bodies
+come and go in chunks and stay on the disk, so that memory does not depend on their length.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement, seconds_left
-from discreet.federated.messages import Expected, Inbox, Message, request_bytes
+from discreet.federated.messages import Expected, Inbox, Lengths, Message, request_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.folder import Folder
 
@@ -38,27 +40,43 @@ class Carrier(ABC, Generic[A]):
     manifest : Manifest or Invitation
     folder : path
     routes : mapping of recipient to what is expected
+        What the collector itself makes for others is not taken from anyone.
+    confirming : collection of str
+        Who says ``received`` at the end.
     """
 
     def __init__(
-        self, own: Identity, manifest: A, folder: str | Path, routes: dict[str, Expected]
+        self,
+        own: Identity,
+        manifest: A,
+        folder: str | Path,
+        routes: dict[str, Expected],
+        confirming: Collection[str],
     ) -> None:
         self.own, self.folder = own, Folder(folder, manifest)
         self.lock = threading.RLock()
-        self.routes = routes
-        self.largest = max(r.stop for expected in routes.values() for r in expected.values())
-        self.inboxes = {n: Inbox(manifest, n, e) for n, e in routes.items()}
+        self.changes = 0
+        """Goes up whenever something has come, for those who wait for news."""
+        self.trouble = ""
+        """What keeps the collector itself from going on, such as a full disk."""
+        said = {(name, "received"): Lengths.exactly(0) for name in confirming}
+        self.inboxes = {}
+        for name, expected in routes.items():
+            foreign = {key: value for key, value in expected.items() if key[0] != own.name}
+            if name == own.name:
+                foreign |= said
+            self.inboxes[name] = Inbox(manifest, name, foreign)
         self.folder.join(own)
         self.manifest = manifest.signed_by(own)
         self.seen: set[str] = set()
         """Who has asked since there is a result, and so knows that it may leave."""
-        for data in self.folder.files(".signature"):
-            name, _, signature = data.decode().partition(" ")
-            self._signed(name, signature)
+        for name in manifest.parties:
+            data = self.folder.read(f"{name}.signature") or b""
+            self._signed(name, data.decode().partition(" ")[2])
         self._begin()
-        for data in self.folder.files(".message"):
+        for message in self.folder.messages(".message"):
             try:
-                self._accept(data, stored=True)
+                self._accept(message, stored=True)
             except ProtocolError:  # kept, but killed before it was refused
                 continue
 
@@ -123,8 +141,9 @@ class Carrier(ABC, Generic[A]):
                     f"{name} has signed this {kind} before, with another key for the round; start "
                     "it with the state folder that it was begun with, or agree on a new round",
                 )
-            self._signed(name, signature)
             self.folder.write(f"{name}.signature", f"{name} {signature}".encode())
+            self._signed(name, signature)
+            self.changes += 1
             self._begin()
 
     @property
@@ -135,32 +154,58 @@ class Carrier(ABC, Generic[A]):
             f"digest that `discreet federated show` prints of yours, and take the same {kind}"
         )
 
-    def post(self, data: bytes) -> None:
-        """Keep a message, or refuse it with a reason."""
+    def _inbox(self, message: Message) -> Inbox:
+        if message.recipient not in self.inboxes:
+            raise ProtocolError("wrong-recipient", f"nothing is sent to {message.recipient!r} here")
+        return self.inboxes[message.recipient]
+
+    def offer(self, message: Message) -> int:
+        """Judge a message by its header alone; gives how many bytes of its body are here."""
         with self.lock:
             self._refuse_if_over()
             self.manifest.require_agreed()
-            self._accept(data)
+            self._inbox(message).expect(message)
+            self._refuse_if_early(message)
+            return self.folder.growing(_name(message), message).size
 
-    def _accept(self, data: bytes, stored: bool = False) -> None:
-        """Disk first, then the machine: a full disk changes nothing, and a retry is welcome."""
-        recipient = Message.from_json(data, self.largest).recipient
-        if recipient not in self.inboxes:
-            raise ProtocolError("wrong-recipient", f"nothing is sent to {recipient!r} here")
-        inbox = self.inboxes[recipient]
-        message = inbox.read(data)
-        if message.kind == "received" and not self.done and not stored:
+    def add(self, message: Message, offset: int, data: bytes) -> int | None:
+        """Take a chunk of a body; gives how many bytes are here, and None once it is accepted."""
+        self.offer(message)
+        body = self.folder.growing(_name(message), message)
+        if body.add(offset, data) < message.size:
+            return body.size
+        whole = body.whole()
+        with self.lock:
+            self._inbox(message).expect(message)  # the same may have come twice at once
+            self._accept(whole)
+        return None
+
+    def post(self, message: Message) -> None:
+        """Keep a message that is here whole, or refuse it with a reason."""
+        self.offer(message)
+        message.check_body()
+        with self.lock:
+            self._accept(message)
+
+    def _refuse_if_early(self, message: Message) -> None:
+        if message.kind == "received" and not self.done:
             raise ProtocolError("out-of-order", f"{message.sender} cannot have the result yet")
-        name = f"{message.recipient} {message.sender} {message.kind}.message"
-        if not stored:
-            self.folder.write(name, message.to_json())
+
+    def _accept(self, message: Message, stored: bool = False) -> None:
+        """Disk first, then the machine: a full disk changes nothing, and a retry is welcome."""
+        inbox, name = self._inbox(message), _name(message)
+        if stored:
+            inbox.read(message)
+        else:
+            message = self.folder.keep(name, ".message", message)
         try:
-            if recipient == self.own.name and message.kind != "received":
+            if message.recipient == self.own.name and message.kind != "received":
                 self._take(message)
         except ProtocolError:
-            self.folder.delete(name)
+            self.folder.drop(name, ".message")
             raise
         inbox.keep(message)
+        self.changes += 1
         self._advance()
 
     def authenticated(self, line: str, method: str, target: str) -> str:
@@ -194,6 +239,15 @@ class Carrier(ABC, Generic[A]):
             inbox = self.inboxes.get(recipient)
             came = [] if inbox is None else list(inbox.accepted.values())
             return came + self._made(recipient)
+
+    def news(self) -> tuple[int, str]:
+        """Changes whenever a party might have something to do."""
+        return self.changes, self._stage
+
+    @property
+    def _stage(self) -> str:
+        stage = "signing" if self.manifest.unsigned else "collecting"
+        return "done" if self.done else "abandoned" if self.over else stage
 
     @property
     def over(self) -> bool:
@@ -233,6 +287,7 @@ class Carrier(ABC, Generic[A]):
             whole = len(self.manifest.parties) if signing else self.actors
             line = f"waiting for {len(names)} of {whole}: {', '.join(names)}"
             line += " to sign" if signing else ""
+            line += f" (the collector: {self.trouble})" if self.trouble else ""
             if left is None:
                 return line
             if left <= 0:
@@ -247,8 +302,15 @@ class Carrier(ABC, Generic[A]):
     def status(self, asked_by: str = "") -> dict[str, Any]:
         """The state for programs; whoever asks knows it from then on."""
         with self.lock:
-            stage = "signing" if self.manifest.unsigned else "collecting"
-            stage = "done" if self.done else "abandoned" if self.over else stage
             if self.done:
                 self.seen.add(asked_by)
-            return {"state": stage, "missing": list(self.missing()), "line": self.waiting()}
+            return {
+                "state": self._stage,
+                "missing": list(self.missing()),
+                "line": self.waiting(),
+                "changes": self.changes,
+            }
+
+
+def _name(message: Message) -> str:
+    return f"{message.recipient} {message.sender} {message.kind}"

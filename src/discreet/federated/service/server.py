@@ -2,30 +2,38 @@
 
     GET  /manifest              the manifest with the signatures so far
     POST /signatures/{name}     a party's signature
-    POST /messages              a message, for the collector or to be carried to another party
-    GET  /messages/{recipient}  what has come for a party, for this party alone
-    GET  /status                who is missing, and how long there is
+    POST /messages?offset=N     a chunk of a message's body, from byte N on; without an offset, how
+                                much of it is here
+    GET  /messages/{recipient}  a chunk of what has come for a party, for this party alone
+    GET  /status?changes=N      who is missing, and how long there is; answered when there is news
 
-Requests are signed by the party that makes them, before a body is read. A refusal is a JSON object
-with a reason and a sentence. No signature or message is answered with success before it is on the
-disk, so the process may be killed and started again at any point.
+Requests are signed by the party that makes them, before a body is read. The header of a message
+travels in an HTTP header: it is judged, length, sender and signature, before a byte of the body
+is taken. Chunks have at most a mebibyte and can be sent again; the whole body is checked against
+its digest. A refusal is a JSON object with a reason and a sentence. No signature or message is
+answered with success before it is on the disk, so the process may be killed and started again at
+any point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from discreet.errors import FormatError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.messages import HEADER, ROOM, Message
+from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.relay import Carrier
 from discreet.federated.service.routes import routes
@@ -34,11 +42,17 @@ from discreet.serving import body_of
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Round", "application", "largest_body"]
+__all__ = ["Round", "application"]
 
 SIGNED = 256
 """Characters of a signature at most."""
 CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
+LOOK = 0.05
+"""Seconds between two looks for news, for those who wait for them."""
+AT_ONCE = 1 << 20
+"""Rows times counters up to which a correction is made without a thread of its own."""
+HELD = 10.0
+"""Seconds that a request for news is held at most."""
 
 
 class Round(Carrier[Manifest]):
@@ -65,14 +79,38 @@ class Round(Carrier[Manifest]):
         self.key = key
         self.machine: horizontal.Collector | vertical.Collector | None = None
         self.result: Message | None = None
-        super().__init__(own, manifest, folder, routes(manifest))
+        self.correction: Message | None = None
+        receiver = manifest.receiver.name
+        super().__init__(own, manifest, folder, routes(manifest), [receiver])
 
     def _begin(self) -> None:
         if self.machine is None and not self.manifest.unsigned:
             if self.manifest.partition == "vertical":
                 self.machine = vertical.Collector(self.own, self.manifest)
+                if self.machine.way.deals:
+                    self._deal(self.machine)
             else:
                 self.machine = horizontal.Collector(self.own, self.manifest, self.key)
+
+    def _deal(self, machine: vertical.Collector) -> None:
+        """Make the correction; with many rows it takes its time, and others must not wait."""
+
+        def deal() -> None:
+            while self.correction is None:
+                try:
+                    made = self.folder.once("correction", machine.correction)
+                except FormatError as error:  # a full disk may have room again
+                    self.trouble = str(error)
+                    time.sleep(1)
+                    continue
+                with self.lock:
+                    self.correction, self.trouble = made, ""
+                    self.changes += 1
+
+        if machine.way.rows * self.manifest.layout.size < AT_ONCE:
+            deal()
+        else:
+            threading.Thread(target=deal, daemon=True).start()
 
     def _take(self, message: Message) -> None:
         assert self.machine is not None
@@ -85,11 +123,8 @@ class Round(Carrier[Manifest]):
     def _made(self, recipient: str) -> list[Message]:
         if self.result is not None and recipient == self.result.recipient:
             return [self.result]
-        label = self.manifest.label
-        if isinstance(self.machine, vertical.Collector) and label and label.name == recipient:
-            machine = self.machine
-            if machine.way.deals:
-                return [self.folder.once("correction", machine.correction)]
+        if self.correction is not None and recipient == self.correction.recipient:
+            return [self.correction]
         return []
 
     @property
@@ -124,25 +159,30 @@ class Round(Carrier[Manifest]):
         return "all messages are here; waiting for the receiver to take the result"
 
 
-def largest_body(running: Carrier[Any]) -> int:
-    """Bytes of the longest message, in its envelope."""
-    return ROOM + 4 * -(-running.largest // 3)
-
-
 def application(running: Carrier[Any]) -> FastAPI:
     """The server of one round, or of one alignment."""
     app = FastAPI(title="discreet collector", docs_url=None, redoc_url=None, openapi_url=None)
-    most = largest_body(running)
 
     @app.exception_handler(ProtocolError)
     async def refused(request: Request, error: ProtocolError) -> JSONResponse:
         body = {"reason": error.reason, "sentence": error.sentence}
         return JSONResponse(body, CODES.get(error.reason, 409))
 
+    @app.exception_handler(FormatError)
+    @app.exception_handler(OSError)
+    async def unwritten(request: Request, error: Exception) -> JSONResponse:
+        body = {"reason": "storage", "sentence": f"the collector cannot keep this ({error})"}
+        return JSONResponse(body, 507)
+
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> JSONResponse:
         sentence = f"there is no {request.method} {request.url.path} here"
         return JSONResponse({"reason": "unknown-path", "sentence": sentence}, error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    async def misspelt(request: Request, error: RequestValidationError) -> JSONResponse:
+        sentence = f"the query of {request.method} {request.url.path} is not understood here"
+        return JSONResponse({"reason": "malformed", "sentence": sentence}, 422)
 
     def asked_by(request: Request) -> str:
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -155,32 +195,46 @@ def application(running: Carrier[Any]) -> FastAPI:
         return Response(running.manifest.to_json(), media_type="application/json")
 
     @app.get("/status")
-    def status(request: Request) -> dict[str, Any]:
-        return running.status(asked_by(request))
+    async def status(request: Request, changes: int = -1) -> dict[str, Any]:
+        name, stage, until = asked_by(request), running.news()[1], _now() + HELD
+        while running.news() == (changes, stage) and _now() < until:
+            await asyncio.sleep(LOOK)
+        return await run_in_threadpool(running.status, name)
 
     @app.post("/signatures/{name}")
     async def sign(name: str, request: Request) -> dict[str, Any]:
         text = (await body_of(request, SIGNED, ProtocolError)).decode("ascii", "replace")
-        return await _done(running.sign, name, text)
+        await run_in_threadpool(running.sign, name, text)
+        return {"accepted": True}
 
     @app.post("/messages")
-    async def post(request: Request) -> dict[str, Any]:
-        asked_by(request)  # before a body of any size is read
+    async def post(request: Request, offset: int = -1) -> dict[str, Any]:
+        name = asked_by(request)  # before a body of any size is read
         running.manifest.require_agreed()
-        return await _done(running.post, await body_of(request, most, ProtocolError))
+        message = Message.from_header(request.headers.get(MESSAGE, "").encode())
+        if message.sender != name:
+            raise ProtocolError("unknown-sender", f"{name} sends a message of {message.sender}")
+        have: int | None = await run_in_threadpool(running.offer, message)
+        if offset >= 0:
+            data = await body_of(request, CHUNK, ProtocolError)
+            have = await run_in_threadpool(running.add, message, offset, data)
+        return {"accepted": have is None, "have": message.size if have is None else have}
 
     @app.get("/messages/{recipient}")
-    def messages(request: Request, recipient: str, sender: str = "", kind: str = "") -> Response:
+    def messages(
+        request: Request, recipient: str, sender: str = "", kind: str = "", offset: int = 0
+    ) -> Response:
         if asked_by(request) != recipient:
             raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
         for one in running.messages(recipient):
             if one.kind == kind and sender in ("", one.sender):
-                return Response(one.to_json(), media_type="application/json")
+                start = min(max(0, offset), one.size)
+                data = one.body.part(start, start + CHUNK).read()
+                return Response(data, media_type=RAW, headers={MESSAGE: one.header.decode()})
         return Response(status_code=204)
 
     return app
 
 
-async def _done(act: Callable[..., None], *arguments: Any) -> dict[str, Any]:
-    await run_in_threadpool(act, *arguments)
-    return {"accepted": True}
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,13 +1,14 @@
 """How a vertical round multiplies hidden labels with hidden cells: with Paillier, or with masks.
 
 A way knows lengths and arithmetic; who says what, and when, is in ``vertical``. Sums are bytes to
-everyone but the way, one piece a provider, and stay under the opener's pad until the end.
+everyone but the way, one piece a provider, and stay under the opener's pad until the end. What is
+as long as there are rows is made and read piece by piece.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -18,12 +19,26 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Layout
 from discreet.federated.crypto.masks import pair_key
 from discreet.federated.crypto.packing import checked
+from discreet.federated.crypto.sealing import sealed_length
+from discreet.federated.messages import Expected, Lengths
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.release import LARGEST_MODEL
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Way", "way_of"]
+__all__ = ["TAG", "Advance", "Way", "routes", "way_of"]
+
+TAG = 32
+"""Bytes of the proof that two parties hold the same rows, after labels and tables."""
+
+Advance = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is in all."""
+
+
+def _quietly(what: str, done: int, whole: int) -> None:
+    """Tell nobody."""
 
 
 class Way(ABC):
@@ -48,21 +63,26 @@ class Way(ABC):
             card.name: manifest.layout.only(manifest.columns[card.name])
             for card in manifest.providers
         }
+        self.advance: Advance = _quietly
 
     def pair(self, own: Identity, other: Card, purpose: str) -> bytes:
         """A key of two parties in this round."""
         return pair_key(own, other, self.manifest.hash, purpose)
 
     def weights(self, layout: Layout, columns: Mapping[str, Any]) -> Iterator[Integers]:
-        """What each row adds to each cell, one array of shape (rows, cells) a block."""
+        """What each of some rows adds to each cell, one array of shape (rows, cells) a block."""
         for one in layout.wanted:
             for block, weights in layout.rows(one, columns[one.feature]):
-                if len(weights) != self.rows:
-                    raise ProtocolError(
-                        "wrong-rows", f"{one.feature}: {len(weights)} rows, {self.rows} agreed"
-                    )
                 checked([block.sensitivity * self.rows], 4)  # leaves room for the noise
                 yield weights
+
+    def check_rows(self, layout: Layout, columns: Mapping[str, Any]) -> None:
+        """Refuse columns of another length than was agreed."""
+        for one in layout.wanted:
+            if (found := len(columns[one.feature])) != self.rows:
+                raise ProtocolError(
+                    "wrong-rows", f"{one.feature}: {found} rows, {self.rows} agreed"
+                )
 
     @property
     def all_sums(self) -> int:
@@ -87,27 +107,29 @@ class Way(ABC):
         """Refuse a label provider without the key that it needs."""
 
     @abstractmethod
-    def hide(self, own: Identity, codes: NDArray[Any], key: PrivateKey | None) -> Iterable[bytes]:
-        """The label provider's classes, for each provider in turn."""
+    def hide(
+        self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
+    ) -> Callable[[Card], Iterable[bytes]]:
+        """The label provider's classes, hidden; gives what each provider gets, in pieces."""
 
     @abstractmethod
-    def read_labels(self, own: Identity, payload: bytes) -> Any:
+    def read_labels(self, own: Identity, payload: Payload) -> Any:
         """A provider reads, or refuses, hidden labels."""
 
     @abstractmethod
     def tables(
         self, own: Identity, labels: Any, columns: Mapping[str, Any], noise: Integers
-    ) -> bytes:
-        """A provider's sums with its noise and the opener's pad, for the label provider."""
+    ) -> Iterable[bytes]:
+        """A provider's sums with its noise and the opener's pad, in pieces."""
 
     @abstractmethod
-    def read_tables(self, own: Identity, sender: Card, payload: bytes) -> Any:
+    def read_tables(
+        self, own: Identity, sender: Card, payload: Payload, codes: NDArray[Any]
+    ) -> Any:
         """The label provider reads, or refuses, hidden tables."""
 
     @abstractmethod
-    def sums(
-        self, tables: Any, codes: NDArray[Any], key: PrivateKey | None, correction: bytes
-    ) -> bytes:
+    def sums(self, tables: Any, key: PrivateKey | None, correction: bytes) -> bytes:
         """The label provider's padded sums of one provider's tables."""
 
     @abstractmethod
@@ -132,3 +154,18 @@ def way_of(manifest: Manifest) -> Way:
     from discreet.federated.vertical.with_paillier import VerticalPaillier
 
     return VerticalPaillier(manifest)
+
+
+def routes(way: Way) -> dict[str, Expected]:
+    """For each recipient, what it gets of whom, and how long that is."""
+    manifest, label, collector = way.manifest, way.label.name, way.manifest.collector.name
+    sums = Lengths.exactly(sealed_length(way.all_sums))
+    labels = Lengths.exactly(way.labels_size + TAG)
+    found: dict[str, Expected] = {name: {(label, "labels"): labels} for name in way.layouts}
+    tables = {(n, "tables"): Lengths.exactly(way.tables_size(n) + TAG) for n in way.layouts}
+    found[label] = {**tables, (collector, "correction"): sums} if way.deals else tables
+    found[collector] = {(label, "shares"): sums}
+    result = {(collector, "total"): sums}
+    if manifest.mode == "probabilities":
+        result = {(collector, "model"): Lengths(range(1, LARGEST_MODEL), sealed=True)}
+    return {**found, manifest.receiver.name: result}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import SEAL, sealed, unsealed
-from discreet.federated.messages import Inbox, Message
-from discreet.federated.vertical.party import VerticalParty, exactly
+from discreet.federated.crypto.sealing import seal, unsealed
+from discreet.federated.messages import Message
+from discreet.federated.vertical.party import VerticalParty
 from discreet.randomness import CryptoRandom, Random
-
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = ["Collector"]
 
@@ -32,8 +26,6 @@ class Collector(VerticalParty):
         super().__init__(own, manifest, manifest.collector, "collector")
         manifest.enter(own)
         self.random = CryptoRandom() if random is None else random
-        expected = {(self.label.name, "shares"): exactly(self.way.all_sums + SEAL)}
-        self.inbox = Inbox(manifest, own.name, expected)
         self._correction: Message | None = None
         self._total = b""
         self._result: Message | None = None
@@ -42,7 +34,7 @@ class Collector(VerticalParty):
         """What the label provider needs where the way deals masks; always the same content."""
         if self._correction is None:
             key = self.way.pair(self.own, self.label, "correction")
-            content = sealed(key, self.way.correction(self.own))
+            content = seal(key, [self.way.correction(self.own)])
             self._correction = self._send("correction", self.label.name, content)
         return self._correction
 
@@ -69,5 +61,5 @@ class Collector(VerticalParty):
             # sealed, padded as it is: the label provider, who knows the sums before the last share
             # of noise was added, would otherwise read that share off
             key = self.way.pair(self.own, receiver, kind)
-            self._result = self._send(kind, receiver.name, sealed(key, content))
+            self._result = self._send(kind, receiver.name, seal(key, [content]))
         return self._result

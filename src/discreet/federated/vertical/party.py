@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,25 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.masks import tag
 from discreet.federated.crypto.packing import checked
-from discreet.federated.messages import Message
+from discreet.federated.messages import Inbox, Message
+from discreet.federated.payload import Payload, in_memory
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
-from discreet.federated.vertical.arithmetic import way_of
+from discreet.federated.vertical.arithmetic import routes, way_of
 from discreet.randomness import Random
 from discreet.schema import text_of
 
-__all__ = ["TAG", "VerticalParty", "exactly"]
+__all__ = ["VerticalParty", "order_of"]
 
-TAG = 32
-"""Bytes of the proof that two parties hold the same rows."""
+Keep = Callable[[Iterable[bytes]], Payload]
+"""Puts the pieces of a body somewhere, for instance into a file."""
 
 
 class VerticalParty:
     """A party of a vertical round, in whatever role."""
+
+    keep: Keep = staticmethod(in_memory)
+    """Where the bodies of one's own messages go."""
 
     def __init__(self, own: Identity, manifest: Manifest, card: Card | None, role: str) -> None:
         self.way = way_of(manifest)
@@ -35,9 +39,10 @@ class VerticalParty:
             raise ProtocolError("unknown-sender", f"{own.name} is not the {role} of this round")
         self.own, self.manifest = own, manifest
         self.label, self.rows = self.way.label, self.way.rows
+        self.inbox = Inbox(manifest, own.name, routes(self.way)[own.name])
 
-    def _send(self, kind: str, recipient: str, payload: bytes) -> Message:
-        return Message.create(self.own, self.manifest, kind, recipient, payload)
+    def _send(self, kind: str, recipient: str, pieces: Iterable[bytes]) -> Message:
+        return Message.create(self.own, self.manifest, kind, recipient, self.keep(pieces))
 
     def _share(self, provider: str, random: Random) -> Integers:
         """A share of the noise of one provider's tables."""
@@ -59,13 +64,16 @@ class VerticalParty:
             for card, sums in self._pieces(content)
         )
 
-    def _order(self, other: Card, ids: Iterable[Any] | None, by: str) -> bytes:
+    def _order(self, other: Card, order: bytes, by: str) -> bytes:
         """A proof by one of two parties that its rows are these; the other cannot echo it."""
-        texts = [text_of(one).encode() for one in ids] if ids is not None else []
-        if ids is not None and len(texts) != self.rows:
-            raise ProtocolError("wrong-rows", f"{len(texts)} ids, but {self.rows} rows were agreed")
-        whole = hashlib.sha256(b"".join(len(t).to_bytes(4, "big") + t for t in texts)).digest()
-        return tag(self.way.pair(self.own, other, "order"), by.encode() + b"\0" + whole)
+        return tag(self.way.pair(self.own, other, "order"), by.encode() + b"\0" + order)
+
+    def _digest(self, ids: Iterable[Any] | None) -> bytes:
+        """What stands for the rows and their order."""
+        order, count = order_of(() if ids is None else ids)
+        if ids is not None and count != self.rows:
+            raise ProtocolError("wrong-rows", f"{count} ids, but {self.rows} rows were agreed")
+        return order
 
     def _opened(self, content: bytes) -> Release:
         """For the opener: take the pads away."""
@@ -78,6 +86,10 @@ class VerticalParty:
         return Release.of(self.manifest, whole)
 
 
-def exactly(length: int) -> range:
-    """A range that holds one length."""
-    return range(length, length + 1)
+def order_of(ids: Iterable[Any]) -> tuple[bytes, int]:
+    """A digest of ids in their order, and how many there are."""
+    code, count = hashlib.sha256(), 0
+    for count, one in enumerate(ids, 1):
+        text = text_of(one).encode()
+        code.update(len(text).to_bytes(4, "big") + text)
+    return code.digest(), count

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.messages import Inbox, Message
+from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.party import TAG, VerticalParty, exactly
+from discreet.federated.vertical.arithmetic import TAG
+from discreet.federated.vertical.party import VerticalParty
 from discreet.randomness import CryptoRandom, Random
-
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = ["Provider"]
 
@@ -41,25 +39,23 @@ class Provider(VerticalParty):
         super().__init__(own, manifest, cards.get(own.name), "provider")
         manifest.enter(own, known)
         self.random = CryptoRandom() if random is None else random
-        expected = {(self.label.name, "labels"): exactly(self.way.labels_size + TAG)}
-        self.inbox = Inbox(manifest, own.name, expected)
         self._hidden: Any = None
         self._tables: Message | None = None
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept the hidden labels, or refuse them with a reason."""
         message = self.inbox.read(data)
-        self._hidden = self.way.read_labels(self.own, message.payload[:-TAG])
+        self._hidden = self.way.read_labels(self.own, message.body.part(0, -TAG))
         self.inbox.keep(message)
         return message
 
-    def check(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> bytes:
+    def check(self, ids: Iterable[Any] | None = None) -> bytes:
         """Refuse rows that are not those of the labels; gives the proof of their order."""
         self.inbox.require_all()
-        theirs = self._order(self.label, ids, self.label.name)
-        if self.inbox.payload(self.label.name, "labels")[-TAG:] != theirs:
+        order, proof = self._digest(ids), self.inbox.body(self.label.name, "labels").part(-TAG)
+        if proof.read() != self._order(self.label, order, self.label.name):
             raise ProtocolError("wrong-rows", f"{self.label.name} has other rows, or another order")
-        return self._order(self.label, ids, self.own.name)
+        return self._order(self.label, order, self.own.name)
 
     def tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
         """The class counts of one's own columns, still hidden and under a pad.
@@ -71,8 +67,8 @@ class Provider(VerticalParty):
             Of the rows, in order.
         """
         if self._tables is None:
-            order = self.check(columns, ids)
+            order = self.check(ids)
             noise = self._share(self.own.name, self.random)
             content = self.way.tables(self.own, self._hidden, columns, noise)
-            self._tables = self._send("tables", self.label.name, content + order)
+            self._tables = self._send("tables", self.label.name, chain(content, [order]))
         return self._tables

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import SEAL, unsealed
-from discreet.federated.messages import Inbox, Message
+from discreet.federated.crypto.sealing import unsealed
+from discreet.federated.messages import Message
 from discreet.federated.release import Release
-from discreet.federated.vertical.party import VerticalParty, exactly
+from discreet.federated.vertical.party import VerticalParty
 
 __all__ = ["Receiver"]
-
-LARGEST_MODEL = 16 << 20
 
 
 class Receiver(VerticalParty):
@@ -28,10 +26,6 @@ class Receiver(VerticalParty):
     def __init__(self, own: Identity, manifest: Manifest) -> None:
         super().__init__(own, manifest, manifest.receiver, "receiver")
         manifest.enter(own)
-        counts = manifest.mode == "counts"
-        length = exactly(self.way.all_sums + SEAL) if counts else range(1, LARGEST_MODEL)
-        kind = "total" if counts else "model"
-        self.inbox = Inbox(manifest, own.name, {(manifest.collector.name, kind): length})
 
     def receive(self, data: bytes | Message) -> Release:
         """Open the result, or refuse it with a reason."""

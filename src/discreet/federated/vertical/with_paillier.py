@@ -6,7 +6,7 @@ noise and the opener's pad, and refresh the randomness, so that decryption shows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.masks import residues
 from discreet.federated.crypto.packing import WIDTH
+from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical.arithmetic import Way
 from discreet.federated.vertical.chunks import Chunks
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
 
 __all__ = ["VerticalPaillier"]
+
+STEP = 64
+"""Encryptions between two words about how far they are."""
 
 
 class VerticalPaillier(Way):
@@ -61,36 +65,41 @@ class VerticalPaillier(Way):
         if key is None or key.public.n != self.public.n:
             raise ProtocolError("wrong-manifest", "the manifest names another Paillier key")
 
-    def hide(self, own: Identity, codes: NDArray[Any], key: PrivateKey | None) -> Iterable[bytes]:
+    def hide(
+        self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
+    ) -> Callable[[Card], Iterable[bytes]]:
         """One ciphertext a row, the same for all providers."""
         from discreet.federated.crypto.paillier import Encryptor
 
-        encryptor = Encryptor(self.public, self.rows, key)
-        hidden = [encryptor.encrypt(1 << WIDTH * int(code)) for code in codes]
+        encryptor, hidden = Encryptor(self.public, self.rows, key), []
+        for row, code in enumerate(codes.tolist()):
+            hidden.append(encryptor.encrypt(1 << WIDTH * code))
+            if not row % STEP:
+                self.advance("encrypting labels", row, self.rows)
         payload = self.public.to_bytes(hidden)
-        return [payload for _ in self.manifest.providers]
+        return lambda card: [payload]
 
-    def read_labels(self, own: Identity, payload: bytes) -> list[Any]:
+    def read_labels(self, own: Identity, payload: Payload) -> list[Any]:
         """The ciphertexts, checked."""
-        return self.public.from_bytes(payload, self.rows)
+        return self.public.from_bytes(payload.read(), self.rows)
 
     def tables(
         self, own: Identity, labels: list[Any], columns: Mapping[str, Any], noise: Integers
-    ) -> bytes:
+    ) -> Iterable[bytes]:
         """Products of labels with noise and pad, in as few ciphertexts as they fit."""
-        chunks = self.chunks[own.name]
-        products = [
-            self.public.add(self._weighted(labels, column))
-            for weights in self.weights(chunks.layout, columns)
-            for column in weights.T
-        ]
+        chunks, products = self.chunks[own.name], []
+        self.check_rows(chunks.layout, columns)
+        for weights in self.weights(chunks.layout, columns):
+            for column in weights.T:
+                products.append(self.public.add(self._weighted(labels, column)))
+                self.advance("multiplying labels", len(products), sum(chunks.widths))
         sums = self._packed(chunks, products)
         pads = residues(self.pair(own, self.manifest.opener, "opening"), len(sums), self.public.n)
         hidden = [
             self.public.refresh(one * self.public.embed(a + b) % self.public.modulus)
             for one, a, b in zip(sums, pads, chunks.pack(noise), strict=True)
         ]
-        return self.public.to_bytes(hidden)
+        return [self.public.to_bytes(hidden)]
 
     def _weighted(self, labels: list[Any], column: Integers) -> Iterable[Any]:
         rows = np.flatnonzero(column)
@@ -108,16 +117,20 @@ class VerticalPaillier(Way):
             start += width
         return packed
 
-    def read_tables(self, own: Identity, sender: Card, payload: bytes) -> list[Any]:
+    def read_tables(
+        self, own: Identity, sender: Card, payload: Payload, codes: NDArray[Any]
+    ) -> list[Any]:
         """The ciphertexts, checked."""
-        return self.public.from_bytes(payload, self.chunks[sender.name].count)
+        return self.public.from_bytes(payload.read(), self.chunks[sender.name].count)
 
-    def sums(
-        self, tables: list[Any], codes: NDArray[Any], key: PrivateKey | None, correction: bytes
-    ) -> bytes:
+    def sums(self, tables: list[Any], key: PrivateKey | None, correction: bytes) -> bytes:
         """The padded sums, decrypted."""
         assert key is not None
-        return b"".join(key.decrypt(one).to_bytes(self.residue, "big") for one in tables)
+        found = []
+        for number, one in enumerate(tables):
+            found.append(key.decrypt(one).to_bytes(self.residue, "big"))
+            self.advance("decrypting sums", number + 1, len(tables))
+        return b"".join(found)
 
     def plus(self, provider: str, sums: bytes, noise: Integers) -> bytes:
         """Sums with one more share of noise; numbers beyond N are refused."""
