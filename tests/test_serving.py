@@ -210,3 +210,40 @@ def test_a_second_request_has_its_own_time(library: str) -> None:
         return open_still
 
     assert run(work())
+
+
+def test_beyond_a_number_the_longest_idle_connection_makes_room(library: str) -> None:
+    """One that is being answered stays, and so does one whose body is on its way."""
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await asyncio.sleep(1e6)
+
+    async def work() -> list[bool]:
+        import uvicorn
+        from uvicorn.server import ServerState
+
+        config = uvicorn.Config(never, log_level="critical")
+        config.load()
+        made: Any = patient_protocol(library, Patience(connections=4))  # type: ignore[arg-type]
+        loop, opened = asyncio.get_running_loop(), []
+        for first in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", HEAD % 9, b"", b"GET", b"", b""):
+            protocol = made(config=config, server_state=ServerState(), app_state={}, _loop=loop)
+            transport = Mock()
+            transport.is_closing.return_value = False
+            transport.get_extra_info.return_value = None
+            transport.abort.side_effect = lambda one=protocol: one.connection_lost(None)
+            protocol.connection_made(transport)
+            if first:
+                protocol.data_received(first)
+            await asyncio.sleep(1)
+            opened.append((protocol, transport))
+        aborted = [transport.abort.called for _, transport in opened]
+        for protocol, _ in opened:
+            protocol.connection_lost(None)
+            for task in list(protocol.tasks):
+                task.cancel()
+        return aborted
+
+    # six for four places: the two that have waited longest for a request are closed
+    assert run(work()) == [False, False, True, True, False, False]

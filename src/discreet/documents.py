@@ -35,6 +35,7 @@ __all__ = [
     "json_of_yaml",
     "load",
     "locked",
+    "move_atomic",
     "private_folder",
     "read_text",
     "replacing",
@@ -304,6 +305,24 @@ def replacing(
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def move_atomic(source: str | Path, target: str | Path) -> None:
+    """Give a whole file its name, in the place of one that has it; it is on the disk then.
+
+    Parameters
+    ----------
+    source : path
+        A file in the same folder, written to its end.
+    target : path
+    """
+    try:
+        _sync(Path(source), os.O_RDONLY)
+        os.replace(source, target)
+        if hasattr(os, "O_DIRECTORY"):
+            _sync(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -4,9 +4,11 @@ A request may keep a server waiting for a moment, and as long as it makes progre
 must be there within ``start`` seconds, and a body of which n bytes have come within ``start + n /
 rate``. So 37 MB over a slow line get through, and nobody holds a connection by dribbling bytes.
 
-The web server itself limits neither the time for headers nor that for a body which nobody reads:
-:func:`patient_protocol` does. :func:`body_of` reads a body for an application and says what is
-wrong with it in the application's own words.
+The web server itself limits neither the time for headers nor that for a body which nobody reads,
+nor how many connections wait for nothing: :func:`patient_protocol` does. Beyond a number of open
+connections the one that has waited longest for a request is closed for every new one, so that
+thousands of idle ones keep nobody out. :func:`body_of` reads a body for an application and says
+what is wrong with it in the application's own words.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = ["Patience", "body_of", "patient_protocol", "web_server"]
+__all__ = ["Patience", "body_of", "patient_protocol", "raise_file_limit", "web_server"]
 
 Stage = Literal["headers", "body", "whole"]
 Reason = Literal["oversized", "slow"]
@@ -38,6 +40,8 @@ class Patience:
     grace : float, default 5
         Seconds beyond the deadline of a body, in which an application that reads it can say so
         itself; then the connection is closed.
+    connections : int, default 512
+        How many may be open before idle ones are closed in favour of new ones.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class Patience:
     rate: float = 16_384.0
     largest: int = 1 << 26
     grace: float = 5.0
+    connections: int = 512
 
     def seconds(self, received: int) -> float:
         """How long a body may have taken of which so many bytes are here."""
@@ -103,6 +108,8 @@ class _Patient(asyncio.Protocol, ABC):
     """Closes a connection whose request does not arrive in time; mixed into uvicorn's protocols."""
 
     patience: ClassVar[Patience]
+    open: ClassVar[dict[_Patient, None]]
+    """All connections of a server, those that wait for a request in the order of their coming."""
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
 
@@ -120,7 +127,21 @@ class _Patient(asyncio.Protocol, ABC):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self.open[self] = None
         self._follow()
+        if len(self.open) > self.patience.connections:
+            idle = next((one for one in self.open if one.waits), None)
+            if idle is not None:
+                idle.transport.abort()
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request has been heard, or the last one is answered."""
+        return self._stage == "headers" or (self._stage == "whole" and not self.busy())
+
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; go on waiting unless the request is whole."""
@@ -131,6 +152,7 @@ class _Patient(asyncio.Protocol, ABC):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         super().connection_lost(exc)
+        self.open.pop(self, None)
         self._stop()
 
     def _follow(self) -> None:
@@ -172,7 +194,7 @@ def patient_protocol(
     patience : Patience, optional
     """
     base = _on_h11() if library == "h11" else _on_httptools()
-    return type("PatientProtocol", (base,), {"patience": patience or Patience()})
+    return type("PatientProtocol", (base,), {"patience": patience or Patience(), "open": {}})
 
 
 def web_server(app: Any, patience: Patience | None = None, **options: Any) -> Any:
@@ -210,6 +232,9 @@ def _on_h11() -> type[_Patient]:
         def stage(self) -> Stage:
             return stages.get(self.conn.their_state, "whole")
 
+        def busy(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
     return OnH11
 
 
@@ -221,6 +246,9 @@ def _on_httptools() -> type[_Patient]:
 
         def stage(self) -> Stage:
             return self._now
+
+        def busy(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
 
         def on_message_begin(self) -> None:
             self._now = "headers"
@@ -235,3 +263,29 @@ def _on_httptools() -> type[_Patient]:
             super().on_message_complete()
 
     return OnHttptools
+
+
+def raise_file_limit(wanted: int = 4096) -> int:
+    """Let this process hold more open connections, where the system allows it.
+
+    Parameters
+    ----------
+    wanted : int, default 4096
+        Open files; a limit that is higher already stays.
+
+    Returns
+    -------
+    int
+        How many files and connections may be open now.
+    """
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(soft, most)

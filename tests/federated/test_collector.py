@@ -437,7 +437,7 @@ def test_rows_are_aligned_by_id_and_ids_are_unique():
     rows = {"x": [1, 2, 3], "id": ["b", "c", "a"]}
     columns, ids = aligned(rows, ("x",), "id")
     assert list(ids) == ["a", "b", "c"]
-    assert columns["x"].tolist() == [3, 1, 2]
+    assert columns["x"].values[columns["x"].codes].tolist() == [3, 1, 2]
     assert aligned(rows, ("x",), None)[1] is None
     with pytest.raises(SchemaError, match="twice"):
         aligned({"x": [1, 2], "id": ["a", "a"]}, ("x",), "id")

@@ -20,13 +20,33 @@ from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
-__all__ = ["Block", "Layout", "Wanted", "wanted_of"]
+__all__ = ["Block", "Coded", "Layout", "Wanted", "wanted_of"]
 
 Kind = Literal["cells", "moments"]
 Part = Literal["classes", "cells", "presence", "sum", "squares"]
 
 LEAST = 1e-6
 """Noise variance from which on it counts as none, for numerical safety."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A long column as its distinct values, and which of them each row has.
+
+    Parameters
+    ----------
+    values : array
+    codes : array of int
+    """
+
+    values: NDArray[Any]
+    codes: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Coded:
+        return Coded(self.values, self.codes[rows])
 
 
 @dataclass(frozen=True)
@@ -202,6 +222,8 @@ class Layout:
 
     def rows(self, one: Wanted, column: Any) -> list[tuple[Block, Integers]]:
         """What each row adds to each block of a feature, of shape (rows, size)."""
+        if isinstance(column, Coded):
+            return [(block, own[column.codes]) for block, own in self.rows(one, column.values)]
         blocks = self.blocks_of(one)
         if one.kind == "cells":
             cell = self.cells(one).column(column)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +11,9 @@ import click
 from discreet.cli.federated.confirm import confirm
 from discreet.cli.federated.files import read_cards, read_identity, read_invitation
 from discreet.cli.federated.parties import party
+from discreet.cli.federated.telling import telling
 from discreet.cli.files import OUTPUT, about, batches, replacing, write
-from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.cli.output import console, example, json_option, print_json
 from discreet.errors import FormatError, MissingDependencyError, SchemaError
 
 __all__ = ["align", "invite"]
@@ -97,13 +97,9 @@ def align(
     try:
         from discreet.federated.alignment.party import texts_of
         from discreet.federated.alignment.program import align as aligned
-        from discreet.federated.alignment.program import finish
         from discreet.federated.service.connection import Line
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
 
     if not output.lower().endswith((".csv", ".parquet")):
         raise FormatError(f"{output}: aligned rows go to a file that ends in .csv or .parquet")
@@ -116,19 +112,20 @@ def align(
     confirm(agreed, own.name, yes)
     whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
     with (
-        Line(url, own, agreed, authority=authority, say=say) as line,
-        progress("blinding ids", "ids") as show,
+        telling() as tell,
+        Line(url, own, agreed, authority=authority, say=tell.say, show=tell.show) as line,
     ):
 
         def advance(more: int) -> None:
             nonlocal done
             done += more
-            show(done, max(done, whole))
+            tell.show("blinding ids", done, max(done + 1, whole))
 
-        rows = aligned(line, ids, state, known=cards, advance=advance)
-        if rows:
-            _write(output, table.take(rows))
-        finish(line, state)
+        def keep(rows: list[int]) -> None:
+            if rows:
+                _write(output, table.take(rows))
+
+        rows = aligned(line, ids, state, keep, known=cards, advance=advance)
     owners = len(agreed.owners)
     if not rows:
         raise SchemaError(

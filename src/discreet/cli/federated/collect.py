@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from discreet.cli.federated.confirm import confirm, known_option, yes_option
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity, read_key
+from discreet.cli.federated.telling import telling
 from discreet.cli.output import example
 from discreet.errors import DiscreetError, MissingDependencyError
 
@@ -64,8 +65,9 @@ def collect(
         from discreet.federated.agreement.invitation import Invitation
         from discreet.federated.alignment.service import Matching
         from discreet.federated.messages import CHUNK
+        from discreet.federated.service.folder import Folder
         from discreet.federated.service.server import Round, application
-        from discreet.serving import Patience, patient_protocol
+        from discreet.serving import Patience, patient_protocol, raise_file_limit
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
@@ -75,27 +77,31 @@ def collect(
         agreed.require_key(own.card, secret)
     agreed.require_known(own.card, read_cards(known))
     confirm(agreed, own.name, yes)
-    running: Carrier[Any]
-    if isinstance(agreed, Invitation):
-        running = Matching(own, agreed, state)
-    else:
-        running = Round(own, agreed, state, secret)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            application(running),
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=5,
-            http=patient_protocol("h11", Patience(largest=CHUNK)),
-            ssl_certfile=certificate,
-            ssl_keyfile=certificate_key,
+    _refuse_taken(host, port)
+    # locked before anything is read: two collectors over one folder would make two results
+    with Folder(state, agreed).locked(), telling() as tell:
+        running: Carrier[Any]
+        if isinstance(agreed, Invitation):
+            running = Matching(own, agreed, state)
+        else:
+            running = Round(own, agreed, state, secret, tell.show)
+        patience = Patience(largest=CHUNK, connections=min(512, raise_file_limit() // 2))
+        server = uvicorn.Server(
+            uvicorn.Config(
+                application(running),
+                host=host,
+                port=port,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=5,
+                backlog=256,
+                http=patient_protocol("h11", patience),
+                ssl_certfile=certificate,
+                ssl_keyfile=certificate_key,
+            )
         )
-    )
-    watcher = threading.Thread(target=_watch, args=(running, server), daemon=True)
-    with running.folder.locked():
+        watcher = threading.Thread(target=_watch, args=(running, server, tell.say), daemon=True)
         watcher.start()
         server.run()
         if running.finished:
@@ -104,7 +110,23 @@ def collect(
         raise DiscreetError(running.waiting())
 
 
-def _watch(running: Carrier[Any], server: Any) -> None:
+def _refuse_taken(host: str, port: int) -> None:
+    """Say that an address cannot be listened on, before anything is signed."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise DiscreetError(
+            f"the collector cannot listen on {host} port {port} ({error.strerror}); stop what "
+            "listens there, or choose another --host or --port and tell the others"
+        ) from None
+
+
+def _watch(running: Carrier[Any], server: Any, say: Callable[[str], None]) -> None:
     """Say who is missing whenever that changes; stop when everyone knows how the round ended."""
     said, ended = "", None
     while not server.should_exit:
@@ -112,7 +134,7 @@ def _watch(running: Carrier[Any], server: Any) -> None:
         head = line.rpartition(", ")[0] or line
         if head != said:
             said = head
-            print(line, file=sys.stderr, flush=True)
+            say(line)
         if running.finished or running.over or running.overdue:
             ended = ended or time.monotonic()
             waited = time.monotonic() - ended

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from discreet.cli.federated.files import (
     read_key,
     read_manifest,
 )
+from discreet.cli.federated.telling import telling
 from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import console, example
 from discreet.errors import MissingDependencyError
@@ -87,9 +87,6 @@ class _Part:
         except ModuleNotFoundError as error:
             raise MissingDependencyError(str(error.name), "federated") from None
 
-        def say(line: str) -> None:
-            print(line, file=sys.stderr, flush=True)
-
         own, agreed = read_identity(self.identity), read_manifest(self.manifest)
         cards = read_cards(self.known)
         agreed.require_part(own.card, role)
@@ -97,7 +94,12 @@ class _Part:
         agreed.require_known(own.card, cards)
         require_epsilon(agreed, unprotected)
         confirm(agreed, own.name, self.yes)
-        with Connection(self.url, own, agreed, authority=self.authority, say=say) as connection:
+        with (
+            telling() as tell,
+            Connection(
+                self.url, own, agreed, authority=self.authority, say=tell.say, show=tell.show
+            ) as connection,
+        ):
             yield connection, cards
 
 

@@ -6,7 +6,8 @@ one: two blindings of one list would tell how they belong together. It is forgot
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from discreet.federated.messages import Message
 from discreet.federated.service.connection import Line
 from discreet.federated.service.folder import Folder
 
-__all__ = ["align", "finish"]
+__all__ = ["align"]
 
 KEY = 32
 
@@ -29,6 +30,7 @@ def align(
     line: Line[Invitation],
     ids: Iterable[Any],
     state: str | Path,
+    keep: Callable[[list[int]], None],
     *,
     known: tuple[Card, ...] = (),
     advance: Advance | None = None,
@@ -42,6 +44,9 @@ def align(
         Of one's own rows, each different.
     state : path
         A folder for the secret and what was sent.
+    keep : callable
+        Puts the rows where they belong. Only when it returns is the collector told that the
+        answer has arrived, and the secret forgotten.
     known : tuple of Card
         Parties whose keys were checked out of band.
     advance : callable, optional
@@ -50,30 +55,34 @@ def align(
     line.manifest.require_part(line.own.card, "owner")
     texts = texts_of(ids, line.manifest.most)
     kept = Folder(state, line.manifest)
-    kept.join(line.own)
-    agreed = line.agreed(known)
-    machine = Owner(line.own, agreed, texts, _secret(kept), known, advance)
-    _same(kept, machine.digest)
-    before = agreed.owners[machine.place - 1].name
-    line.send(kept.once(f"list-{machine.place}", machine.own_list))
-    for origin in machine.others:
-        kind = f"list-{origin}"
-        line.send(kept.once(kind, lambda kind=kind: machine.pass_on(line.take(kind, before, kept))))  # type: ignore[misc]
-    return machine.common(line.take("common", agreed.collector.name, kept))
+    with kept.locked():
+        kept.join(line.own)
+        agreed = line.agreed(known)
+        machine = Owner(line.own, agreed, texts, _secret(kept), known, advance)
+        _same(kept, machine.digest)
+        before = agreed.owners[machine.place - 1].name
+        line.send(kept.once(f"list-{machine.place}", machine.own_list))
+        for origin in machine.others:
+            kind = f"list-{origin}"
+            passed = partial(_passed, line, kept, machine, kind, before)
+            line.send(kept.once(kind, passed))
+        rows = machine.common(line.take("common", agreed.collector.name, kept))
+        keep(rows)
+        _finish(line, kept)
+    return rows
 
 
-def finish(line: Line[Invitation], state: str | Path) -> None:
-    """Say that one has the answer, and forget the secret scalar.
+def _passed(
+    line: Line[Invitation], kept: Folder, machine: Owner, kind: str, before: str
+) -> Message:
+    """Another owner's list, blinded once more."""
+    return machine.pass_on(line.take(kind, before, kept))
 
-    Parameters
-    ----------
-    line : Line
-    state : path
-        As for :func:`align`.
-    """
+
+def _finish(line: Line[Invitation], kept: Folder) -> None:
+    """Say that one has the answer, and forget the secret scalar."""
     collector = line.manifest.collector.name
     line.send(Message.create(line.own, line.manifest, "received", collector, b""))
-    kept = Folder(state, line.manifest)
     content = kept.read("secret")
     if content is not None:
         kept.write("secret", content[:KEY])

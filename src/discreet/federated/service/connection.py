@@ -6,9 +6,12 @@ in chunks, each sent again until it is answered: a line that breaks costs a chun
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -30,10 +33,15 @@ A = TypeVar("A", bound=Agreement)
 PAUSE = 0.1
 PATIENCE = 30.0
 JSON = "application/json"
+FIRST = 1 << 16
+"""Bytes of the first chunk; on a quick line they get longer."""
 SHORTEST = 1 << 14
 """Bytes of a chunk on a line that keeps breaking."""
+MOMENT = 1.0
+"""Seconds that a chunk should not take much longer than."""
 TRIES = 3
 """How often a body that was damaged on its way is sent or fetched anew."""
+Again = Callable[[], dict[str, Any]]
 Show = Callable[[str, int, int], None]
 """Told what is being sent or fetched, how many bytes of it are through, and how many there are."""
 LARGEST_ANSWER = 4 << 20
@@ -100,7 +108,7 @@ class Line(Generic[A]):
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.url = url.rstrip("/")
         self.own, self.manifest, self.say, self.said = own, manifest, say, ""
-        self.show, self.chunk, self.changes = show, CHUNK, -1
+        self.show, self.chunk = show, FIRST
         self.alone: float | None = None
         self.http = httpx.Client(
             base_url=url,
@@ -122,18 +130,48 @@ class Line(Generic[A]):
     ) -> None:
         self.http.close()
 
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Say what is being done, should it take longer than a moment."""
+        timer = threading.Timer(2 * MOMENT, self.say, [f"{what} …"])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def _tell(self, line: str) -> None:
         head = line.rpartition(", ")[0] or line  # the seconds alone are no news
         if head != self.said:
             self.said = head
             self.say(line)
 
-    def _request(self, method: str, path: str, **how: Any) -> httpx.Response:
-        """Ask until there is an answer; a refusal is raised."""
+    def _paced(self, method: str, path: str, again: Again) -> httpx.Response:
+        """Ask for or send a chunk; the next is longer or shorter, so that one sees it move."""
+        began = time.monotonic()
+        answer = self._request(method, path, again)
+        if answer.status_code == 204:
+            return answer
+        if time.monotonic() - began < MOMENT:
+            self.chunk = min(CHUNK, 2 * self.chunk)
+        else:
+            self.chunk = max(SHORTEST, self.chunk // 2)
+        return answer
+
+    def _request(self, method: str, path: str, again: Again = dict, **how: Any) -> httpx.Response:
+        """Ask until there is an answer; a refusal is raised.
+
+        Parameters
+        ----------
+        method, path : str
+        again : callable
+            Gives what is different at every try: chunks get shorter when a line breaks.
+        """
         began: float | None = None
         while True:
             try:
-                answer = self._once(method, path, **how)
+                answer = self._once(method, path, **again(), **how)
             except httpx.TransportError as error:
                 refuse_transport(self.url, error)
                 began = time.monotonic() if began is None else began
@@ -192,11 +230,12 @@ class Line(Generic[A]):
 
     def _until(self, ready: Callable[[str], Any]) -> Any:
         """Ask until there is something; the collector says who is missing meanwhile."""
+        changes = -1  # the first answer comes at once
         while True:
-            status = self._request("GET", "/status", params={"changes": self.changes}).json()
+            status = self._request("GET", "/status", params={"changes": changes}).json()
             if not isinstance(status, dict) or not {"state", "line", "changes"} <= status.keys():
                 raise self._no_collector("tells no status of a round")
-            self.changes = status["changes"]
+            changes = status["changes"]
             found = ready(status["state"])
             if found is not None:
                 return found
@@ -239,23 +278,30 @@ class Line(Generic[A]):
 
     def _send(self, message: Message) -> None:
         what = f"sending {message.kind} for {message.recipient}"
-        header, have, accepted = {MESSAGE: message.header.decode()}, 0, False
-        if message.size > CHUNK:  # some of it may be there already
-            have = self._answered("POST", "/messages", headers=header)["have"]
+        have, accepted = 0, False
+        if message.size > FIRST:  # some of it may be there already
+            header = {MESSAGE: message.header.decode()}
+            have = self._told(self._request("POST", "/messages", headers=header))["have"]
         while not accepted:
-            data = message.body.part(have, have + self.chunk).read()
-            answer = self._answered(
-                "POST", "/messages", params={"offset": have}, headers=header, content=data
+            answer = self._told(
+                self._paced("POST", "/messages", partial(self._part, message, have))
             )
             accepted, have = answer["accepted"], answer["have"]
-            self.chunk = min(CHUNK, 2 * self.chunk)
             self.show(what, have, message.size)
 
-    def _answered(self, method: str, path: str, **how: Any) -> dict[str, Any]:
+    def _part(self, message: Message, start: int) -> dict[str, Any]:
+        """A request with the next chunk of a body."""
+        return {
+            "params": {"offset": start},
+            "headers": {MESSAGE: message.header.decode()},
+            "content": message.body.part(start, start + self.chunk).read(),
+        }
+
+    def _told(self, answer: httpx.Response) -> dict[str, Any]:
         """How far a message has come."""
-        found = self._request(method, path, **how).json()
+        found = answer.json()
         if not isinstance(found, dict) or not {"accepted", "have"} <= found.keys():
-            raise self._no_collector(f"does not tell what became of {path}")
+            raise self._no_collector("does not tell what became of a message")
         return found
 
     def take(self, kind: str, sender: str, kept: Folder) -> Message:
@@ -291,9 +337,12 @@ class Line(Generic[A]):
 
     def _chunk(self, kind: str, sender: str, offset: int) -> tuple[Message, bytes] | None:
         """The header of a message, and a chunk of its body, once it is there."""
-        path = f"/messages/{self.own.name}"
-        asked = {"kind": kind, "sender": sender, "offset": offset}
-        answer = self._request("GET", path, params=asked)
+        path, asked = f"/messages/{self.own.name}", {"kind": kind, "sender": sender}
+
+        def again() -> dict[str, Any]:
+            return {"params": {**asked, "offset": offset, "limit": self.chunk}}
+
+        answer = self._paced("GET", path, again)
         if answer.status_code == 204:
             return None
         return Message.from_header(answer.headers.get(MESSAGE, "").encode()), answer.content

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from discreet.documents import locked, private_folder, replacing, write_atomic
+from discreet.documents import locked, move_atomic, private_folder, replacing, write_atomic
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
@@ -62,6 +62,7 @@ class Folder:
                 "unknown-sender", f"{self.path} belongs to another party than {own.name}"
             )
         if self.read("finished") is not None:
+            self._erase(own)  # should it have been killed in between
             raise ProtocolError(
                 "late", f"{own.name} has finished this round; its key for it is erased"
             )
@@ -74,6 +75,9 @@ class Folder:
     def finish(self, own: Identity) -> None:
         """Erase the party's key for this round: from now on nobody can open what was sent."""
         self.write("finished", b"")
+        self._erase(own)
+
+    def _erase(self, own: Identity) -> None:
         self.delete("session")
         own.forget(self.manifest.hash)
         for path in list(self.path.iterdir()):
@@ -92,6 +96,15 @@ class Folder:
                 "the data are not those that this round was begun with; take the table as it was, "
                 "or agree on a new round",
             )
+
+    @property
+    def delivered(self) -> bool:
+        """Whether everything that this party has to send was accepted."""
+        return self.read("delivered") is not None
+
+    def deliver(self) -> None:
+        """Note that everything was accepted: after a restart only the end is waited for."""
+        self.write("delivered", b"")
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -130,7 +143,7 @@ class Folder:
         """Keep a message whole; gives it as it lies on the disk."""
         body, source = self.path / f"{name}.body", message.body.source
         if isinstance(source, Path):
-            os.replace(source, body)
+            move_atomic(source, body)
         else:
             self.write(body.name, source)
         self.write(f"{name}{ending}", message.header)
@@ -200,7 +213,7 @@ class Growing:
         return self.size
 
     def whole(self) -> Message:
-        """The message with its whole body, checked and on the disk; a damaged one is dropped."""
+        """The message with its whole body, checked; a damaged one is dropped."""
         whole = self.message.with_body(Payload(self.path))
         if self.message.size == 0:
             self.path.touch(0o600)
@@ -209,6 +222,4 @@ class Growing:
         except ProtocolError:
             self.path.unlink(missing_ok=True)
             raise
-        with open(self.path, "rb") as file:
-            os.fsync(file.fileno())
         return whole

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,11 @@ from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.counters import Coded
 from discreet.federated.messages import Message
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
+from discreet.federated.vertical.party import order_of
 from discreet.schema import text_of
 
 if TYPE_CHECKING:
@@ -64,37 +66,65 @@ def provide(
     kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
-        if manifest.partition == "horizontal":
-            exact = _counted(manifest, source)
-            kept.same(exact.tolist())
-            agreed = connection.agreed(known)
-
-            def make_submission() -> Message:
-                machine = horizontal.Provider(own, agreed, known)
-                if charge is not None:
-                    charge(agreed)
-                return machine.submit(exact)
-
-            connection.send(kept.once("submission", make_submission))
-        else:
-            columns, ids = aligned(source, manifest.columns[own.name], id_column)
-            _check_rows(manifest, columns)
-            kept.same(_digest(ids), *map(_digest, columns.values()))
-            agreed = connection.agreed(known)
-
-            def make_tables() -> Message:
-                assert agreed.label is not None
-                machine = vertical.Provider(own, agreed, known)
-                machine.keep, machine.way.advance = kept.spool, connection.show
-                machine.receive(connection.take("labels", agreed.label.name, kept))
-                machine.check(ids)
-                if charge is not None:
-                    charge(agreed)
-                return machine.tables(columns, ids)
-
-            connection.send(kept.once("tables", make_tables))
+        act = _submit if manifest.partition == "horizontal" else _tabulate
+        if not kept.delivered:
+            act(connection, kept, source, id_column, known, charge)
+            kept.deliver()
         connection.finish()
         kept.finish(own)
+
+
+def _submit(
+    connection: Connection,
+    kept: Folder,
+    source: Any,
+    id_column: str | None,
+    known: tuple[Card, ...],
+    charge: Charge | None,
+) -> None:
+    """A provider of rows."""
+    with connection.busy("counting the rows of the table"):
+        exact = _counted(connection.manifest, source)
+    kept.same(exact.tolist())
+    agreed = connection.agreed(known)
+
+    def make() -> Message:
+        with connection.busy("hiding the counts"):
+            machine = horizontal.Provider(connection.own, agreed, known)
+            if charge is not None:
+                charge(agreed)
+            return machine.submit(exact)
+
+    connection.send(kept.once("submission", make))
+
+
+def _tabulate(
+    connection: Connection,
+    kept: Folder,
+    source: Any,
+    id_column: str | None,
+    known: tuple[Card, ...],
+    charge: Charge | None,
+) -> None:
+    """A provider of columns."""
+    manifest, own = connection.manifest, connection.own
+    with connection.busy("reading the table"):
+        columns, ids = aligned(source, manifest.columns[own.name], id_column)
+        _check_rows(manifest, columns)
+        kept.same(_digest(ids), *map(_digest, columns.values()))
+    agreed = connection.agreed(known)
+
+    def make() -> Message:
+        assert agreed.label is not None
+        machine = vertical.Provider(own, agreed, known)
+        machine.keep, machine.way.advance = kept.spool, connection.show
+        machine.receive(connection.take("labels", agreed.label.name, kept))
+        machine.check(ids)
+        if charge is not None:
+            charge(agreed)
+        return machine.tables(columns, ids)
+
+    connection.send(kept.once("tables", make))
 
 
 def _counted(manifest: Manifest, source: Any) -> Integers:
@@ -107,7 +137,7 @@ def _counted(manifest: Manifest, source: Any) -> Integers:
     )
 
 
-def _check_rows(manifest: Manifest, columns: Mapping[str, Any]) -> None:
+def _check_rows(manifest: Manifest, columns: Mapping[str, Coded]) -> None:
     """Before anyone signs: as many rows as agreed, and values that the schema knows."""
     for name, column in columns.items():
         if len(column) != manifest.rows:
@@ -117,21 +147,17 @@ def _check_rows(manifest: Manifest, columns: Mapping[str, Any]) -> None:
             )
     for one in manifest.layout.wanted:
         if one.feature in columns:
-            for rows in _blocks(manifest.rows or 0):
-                manifest.layout.rows(one, columns[one.feature][rows])
+            manifest.layout.rows(one, columns[one.feature].values)
 
 
-def _blocks(count: int) -> Iterator[slice]:
-    """Slices of some rows each."""
-    for start in range(0, count, BLOCK):
-        yield slice(start, start + BLOCK)
-
-
-def _digest(column: Any) -> str:
+def _digest(column: Coded | Ids | None) -> str:
     """Of all values in their order."""
     code = hashlib.sha256()
-    for rows in _blocks(0 if column is None else len(column)):
-        code.update("\0".join(map(str, column[rows].tolist())).encode() + b"\0")
+    if isinstance(column, Coded):
+        code.update("\0".join(map(str, column.values.tolist())).encode())
+        code.update(np.ascontiguousarray(column.codes, dtype="<i4").tobytes())
+    elif column is not None:
+        code.update(column.order[0])
     return code.hexdigest()
 
 
@@ -149,43 +175,56 @@ def label(
 
     Other parameters as for :func:`provide`.
     """
-    from discreet.encoding import class_codes
-
     manifest, own = connection.manifest, connection.own
     manifest.require_part(own.card, "label provider")
     manifest.require_key(own.card, key)
-    schema, kept = manifest.schema, Folder(state, manifest)
+    kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
-        columns, ids = aligned(source, (schema.target,), id_column)
-        codes = class_codes(schema, columns[schema.target])
-        _check_rows(manifest, columns)
-        kept.same(_digest(ids), _digest(codes))
-        agreed = connection.agreed(known)
-        machine = vertical.LabelProvider(own, agreed, key, known)
-        machine.keep, machine.way.advance = kept.spool, connection.show
-        machine.hold(codes, ids)
-        for card in agreed.providers:
-            # a restarted label provider sends what it sent before
-            connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
-        for card in agreed.providers:
-            machine.receive(connection.take("tables", card.name, kept))
-        if machine.way.deals:
-            machine.receive(connection.take("correction", agreed.collector.name, kept))
+        if not kept.delivered:
+            with connection.busy("reading the labels"):
+                codes, ids = _labels(manifest, source, id_column, kept)
+            agreed = connection.agreed(known)
+            machine = vertical.LabelProvider(own, agreed, key, known)
+            machine.keep, machine.way.advance = kept.spool, connection.show
+            machine.hold(codes, ids)
+            for card in agreed.providers:
+                # a restarted label provider sends what it sent before
+                connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
 
-        def make_shares() -> Message:
-            if charge is not None:
-                charge(agreed)
-            return machine.shares()
+            def make() -> Message:
+                for card in agreed.providers:
+                    machine.receive(connection.take("tables", card.name, kept))
+                if machine.way.deals:
+                    machine.receive(connection.take("correction", agreed.collector.name, kept))
+                if charge is not None:
+                    charge(agreed)
+                return machine.shares()
 
-        connection.send(kept.once("shares", make_shares))
+            connection.send(kept.once("shares", make))
+            kept.deliver()
         connection.finish()
         kept.finish(own)
 
 
+def _labels(
+    manifest: Manifest, source: Any, id_column: str | None, kept: Folder
+) -> tuple[Integers, Ids | None]:
+    """The class of every row, checked before anyone signs."""
+    from discreet.encoding import class_codes
+
+    schema = manifest.schema
+    columns, ids = aligned(source, (schema.target,), id_column)
+    classes = columns[schema.target]
+    codes = class_codes(schema, classes.values)[classes.codes]
+    _check_rows(manifest, columns)
+    kept.same(_digest(ids), _digest(classes))
+    return codes.astype(np.int64), ids
+
+
 def aligned(
     source: Any, names: tuple[str, ...], id_column: str | None
-) -> tuple[dict[str, Any], Ids | None]:
+) -> tuple[dict[str, Coded], Ids | None]:
     """Columns of a table, its rows sorted by id; without ids, in the order of the file.
 
     Parameters
@@ -202,7 +241,7 @@ def aligned(
     else:
         columns = {name: np.asarray(column) for name, column in columns_of(source, wanted).items()}
     if id_column is None:
-        return {name: _array(column) for name, column in columns.items()}, None
+        return {name: _coded(column) for name, column in columns.items()}, None
     import pyarrow.compute
 
     ids = _texts(columns.pop(id_column))
@@ -211,7 +250,7 @@ def aligned(
     if len(ids) > 1 and pyarrow.compute.any(pyarrow.compute.equal(ids[1:], ids[:-1])).as_py():
         raise SchemaError(f"{id_column}: an id occurs twice; every row needs its own")
     rows = order.to_numpy()
-    return {name: _array(column)[rows] for name, column in columns.items()}, Ids(ids)
+    return {name: _coded(column)[rows] for name, column in columns.items()}, Ids(ids)
 
 
 class Ids:
@@ -225,15 +264,17 @@ class Ids:
     def __init__(self, texts: Any) -> None:
         self.texts = texts
 
+    @cached_property
+    def order(self) -> tuple[bytes, int]:
+        """What :func:`~discreet.federated.vertical.party.order_of` gives, computed once."""
+        return order_of(iter(self))
+
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __getitem__(self, rows: slice) -> Any:
-        return self.texts[rows]
-
     def __iter__(self) -> Iterator[str]:
-        for rows in _blocks(len(self)):
-            yield from self.texts[rows].to_pylist()
+        for start in range(0, len(self), BLOCK):
+            yield from self.texts[start : start + BLOCK].to_pylist()
 
 
 def _read(path: str, names: list[str]) -> dict[str, Any]:
@@ -243,7 +284,9 @@ def _read(path: str, names: list[str]) -> dict[str, Any]:
     from discreet.tables.engines import ordered_batches
 
     parts = list(ordered_batches(path, names))
-    whole = pyarrow.Table.from_batches(parts) if parts else pyarrow.table(dict.fromkeys(names, []))
+    if not parts:
+        return {name: np.empty(0, object) for name in names}
+    whole = pyarrow.Table.from_batches(parts)
     return {name: whole.column(name).combine_chunks() for name in names}
 
 
@@ -251,19 +294,29 @@ def _texts(column: Any) -> Any:
     """The spelling of ids that all parties share, as an Arrow array."""
     import pyarrow
 
-    if isinstance(column, pyarrow.Array) and pyarrow.types.is_string(column.type):
-        return column.fill_null("None")
-    return pyarrow.array([text_of(one) for one in _array(column).tolist()], pyarrow.string())
+    if isinstance(column, pyarrow.Array):
+        if pyarrow.types.is_string(column.type):
+            return column.fill_null("None")
+        column = np.array(column.to_pylist(), dtype=object)
+    return pyarrow.array([text_of(one) for one in column.tolist()], pyarrow.string())
 
 
-def _array(column: Any) -> Any:
-    """A column as NumPy has it; equal texts are one object."""
+def _coded(column: Any) -> Coded:
+    """A column as its distinct values, in an order that does not depend on the rows'."""
     import pyarrow
 
-    if not isinstance(column, pyarrow.Array):
-        return column
-    if pyarrow.types.is_string(column.type):
-        coded = column.dictionary_encode()
-        values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-        return values[coded.indices.fill_null(len(values) - 1).to_numpy()]
-    return np.array(column.to_pylist(), dtype=object)
+    if isinstance(column, pyarrow.Array):
+        kept = column.dictionary_encode("encode")
+        found = np.array(kept.dictionary.to_pylist(), dtype=object)
+        codes = kept.indices.to_numpy()
+    else:
+        places: dict[tuple[type, str], int] = {}
+        keys = [(type(one), str(one)) for one in column.tolist()]
+        codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
+        first = np.full(len(places), len(column))
+        np.minimum.at(first, codes, np.arange(len(column)))
+        found = column[first]
+    order = sorted(range(len(found)), key=lambda i: str(found[i]))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    return Coded(found[order], place[codes])

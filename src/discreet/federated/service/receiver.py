@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
 from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
@@ -47,6 +48,11 @@ def receive(
     kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
+        if kept.delivered:
+            kept.finish(own)
+            raise ProtocolError(
+                "late", f"{own.name} has kept and confirmed the result of this round before"
+            )
         agreed = connection.agreed(known)
         kind = "total" if agreed.mode == "counts" else "model"
         machine: horizontal.Receiver | vertical.Receiver
@@ -54,8 +60,11 @@ def receive(
             machine = vertical.Receiver(own, agreed)
         else:
             machine = horizontal.Receiver(own, agreed, key)
-        release = machine.receive(connection.take(kind, agreed.collector.name, kept))
-        keep(release)
+        result = connection.take(kind, agreed.collector.name, kept)
+        with connection.busy("opening the result"):
+            release = machine.receive(result)
+            keep(release)
         connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
+        kept.deliver()
         kept.finish(own)
     return release

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ class Round(Carrier[Manifest]):
     folder : path
     key : PrivateKey, optional
         Of the collector, in mode ``probabilities`` of a horizontal round with Paillier.
+    show : callable
+        Told how far the collector's own work is.
     """
 
     def __init__(
@@ -73,10 +76,11 @@ class Round(Carrier[Manifest]):
         manifest: Manifest,
         folder: str | Path,
         key: PrivateKey | None = None,
+        show: Callable[[str, int, int], None] = lambda what, done, whole: None,
     ) -> None:
         manifest.require_part(own.card, "collector")
         manifest.require_key(own.card, key)
-        self.key = key
+        self.key, self.show = key, show
         self.machine: horizontal.Collector | vertical.Collector | None = None
         self.result: Message | None = None
         self.correction: Message | None = None
@@ -87,6 +91,7 @@ class Round(Carrier[Manifest]):
         if self.machine is None and not self.manifest.unsigned:
             if self.manifest.partition == "vertical":
                 self.machine = vertical.Collector(self.own, self.manifest)
+                self.machine.way.advance = self.show
                 if self.machine.way.deals:
                     self._deal(self.machine)
             else:
@@ -222,14 +227,19 @@ def application(running: Carrier[Any]) -> FastAPI:
 
     @app.get("/messages/{recipient}")
     def messages(
-        request: Request, recipient: str, sender: str = "", kind: str = "", offset: int = 0
+        request: Request,
+        recipient: str,
+        sender: str = "",
+        kind: str = "",
+        offset: int = 0,
+        limit: int = CHUNK,
     ) -> Response:
         if asked_by(request) != recipient:
             raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
         for one in running.messages(recipient):
             if one.kind == kind and sender in ("", one.sender):
                 start = min(max(0, offset), one.size)
-                data = one.body.part(start, start + CHUNK).read()
+                data = one.body.part(start, start + min(max(0, limit), CHUNK)).read()
                 return Response(data, media_type=RAW, headers={MESSAGE: one.header.decode()})
         return Response(status_code=204)
 

@@ -70,7 +70,7 @@ class VerticalParty:
 
     def _digest(self, ids: Iterable[Any] | None) -> bytes:
         """What stands for the rows and their order."""
-        order, count = order_of(() if ids is None else ids)
+        order, count = getattr(ids, "order", None) or order_of(() if ids is None else ids)
         if ids is not None and count != self.rows:
             raise ProtocolError("wrong-rows", f"{count} ids, but {self.rows} rows were agreed")
         return order
@@ -89,7 +89,8 @@ class VerticalParty:
 def order_of(ids: Iterable[Any]) -> tuple[bytes, int]:
     """A digest of ids in their order, and how many there are."""
     code, count = hashlib.sha256(), 0
-    for count, one in enumerate(ids, 1):
+    for one in ids:
         text = text_of(one).encode()
         code.update(len(text).to_bytes(4, "big") + text)
+        count += 1
     return code.digest(), count

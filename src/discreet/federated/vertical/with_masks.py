@@ -134,7 +134,7 @@ class VerticalMasks(Way):
         self, own: Identity, labels: Iterator[bytes], columns: Mapping[str, Any], noise: Integers
     ) -> Iterator[bytes]:
         layout, cells = self.layouts[own.name], self._cells(own.name)
-        held = {one.feature: np.asarray(columns[one.feature]) for one in layout.wanted}
+        held = {one.feature: columns[one.feature] for one in layout.wanted}
         dealt = stream(self.pair(own, self.manifest.collector, "dealt rows"), self.width)
         product = np.zeros((layout.classes, cells), dtype=self.word)
         reader = Reader(labels)
@@ -221,9 +221,7 @@ class VerticalMasks(Way):
 
 def _product(one: Any, two: Any) -> Any:
     """One transposed times two, modulo the size of a word."""
-    return np.stack(
-        [(one[:, c, None] * two).sum(axis=0, dtype=two.dtype) for c in range(one.shape[1])]
-    )
+    return np.einsum("rc,rd->cd", one, two)
 
 
 def _ordered(layout: Layout, product: Any) -> Any:

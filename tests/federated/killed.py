@@ -1,0 +1,85 @@
+"""What happens in a process of a test that kills: it runs a command, and dies at a named point.
+
+Points are what a party does that others or its disk notice: files that it writes, requests that it
+makes, a ledger that it charges. At the chosen one the process gets SIGKILL, which nothing can
+handle.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+
+class Points:
+    """Notes the points of a process, and ends it at one of them."""
+
+    def __init__(self, log, fatal):
+        self.log, self.fatal = log, fatal
+
+    def reach(self, point):
+        with open(self.log, "a") as file:
+            file.write(point + "\n")
+        if point == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, owner, name, label):
+        """Before and after a function; the label is made of its arguments."""
+        real = getattr(owner, name)
+
+        def watched(*arguments, **named):
+            point = label(*arguments, **named)
+            if point:
+                self.reach(f"before {point}")
+            found = real(*arguments, **named)
+            if point:
+                self.reach(f"after {point}")
+            return found
+
+        setattr(owner, name, watched)
+
+
+def asked(line, method, path, again=dict, **how):
+    """Requests for news are not points: nobody knows how many there are."""
+    if method == "POST":
+        header = {**again(), **how}.get("headers", {}).get("discreet-message", "")
+        kind = header.partition('"kind": "')[2].partition('"')[0]
+        return f"{method} {path.split('/')[1]} {kind}".strip()
+    return "GET manifest" if path == "/manifest" else ""
+
+
+def act(words, folder, log, fatal, largest, linger):
+    """Run a command in a process of its own."""
+    os.chdir(folder)
+    said = os.open(f"{log}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
+    from discreet.cli import main
+    from discreet.cli.federated import collect, parties
+    from discreet.federated.service import connection
+    from discreet.federated.service import folder as folders
+    from discreet.ledger import Ledger
+
+    connection.LONELY, collect.LINGER = 3.0, linger
+    points = Points(log, fatal)
+    points.around(folders.Folder, "write", lambda kept, name, content: f"write {name}")
+    points.around(folders.Folder, "delete", lambda kept, name: f"delete {name}")
+    points.around(folders, "move_atomic", lambda one, two: f"move {Path(two).name}")
+    points.around(connection.Line, "_request", asked)
+    points.around(Ledger, "charge", lambda *_, **__: "charge")
+    points.around(parties, "write", lambda path, text: f"keep {Path(path).name}")
+    real = connection.Line._send
+
+    def sent(line, message):
+        with open("sent.log", "a") as file:
+            file.write(f"{message.sender} {message.kind} {message.recipient} {message.digest}\n")
+        real(line, message)
+
+    connection.Line._send = sent
+    if largest:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    main(["federated", *words])
