@@ -98,7 +98,7 @@ class Play:
             write_rows(self.folder / f"{name}.csv", *part, [*SCHEMA.names, "class"])
         return sum(manifest.layout.vector(*part) for part in parts)
 
-    def start(self, name, fatal="", largest=0, linger=60.0):
+    def start(self, name, fatal="", largest=0, linger=60.0, output="model.json"):
         words = ["--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"]
         if self.key is not None and name == self.keyed:
             words += ["--key", "key.json"]
@@ -108,7 +108,7 @@ class Play:
         else:
             words += ["--collector", f"http://127.0.0.1:{self.through}"]
         if name == "receiver":
-            words += ["-o", "model.json"]
+            words += ["-o", output]
             words += ["--statistics", "statistics.json"] if self.mode == "counts" else []
         elif name != "collector":
             words += ["--budget-file", f"{name}.budget.json", "--budget-total", "5000"]

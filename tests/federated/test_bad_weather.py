@@ -123,7 +123,7 @@ def test_over_a_line_that_keeps_breaking_little_is_sent_twice(tmp_path):
 def test_over_a_slow_line_one_hears_how_far_it_is(tmp_path):
     with (
         play(tmp_path / "round", partition="vertical", rows=ROWS) as one,
-        Proxy(one.port, rate=200_000) as proxy,
+        Proxy(one.port, rate=400_000) as proxy,
     ):
         one.through = proxy.port
         one.everyone()
@@ -149,17 +149,27 @@ def test_a_byte_that_changes_on_its_way_is_noticed_and_the_message_sent_again(pl
         assert proxy.carried > place
 
 
-@pytest.mark.parametrize("name", ["hospital-a", "labels", "receiver"])
+@pytest.mark.parametrize("name", ["hospital-a", "labels"])
 def test_a_party_whose_disk_is_full_says_so_and_goes_on_later(name, tmp_path):
     """No file may be longer than 40 kB, as on a full disk; a sentence names file and cause."""
     with play(tmp_path / "round", partition="vertical", rows=20_000) as one:
-        limit = 100 if name == "receiver" else 40_000
         for other in one.names:
-            one.start(other, largest=limit if other == name else 0)
+            one.start(other, largest=40_000 if other == name else 0)
         assert one.wait(name) == 2
         assert "cannot be written: File too large" in one.said(name)
         assert "Traceback" not in one.said(name)
         one.start(name)
+        one.finish()
+        one.check()
+
+
+def test_a_receiver_that_cannot_write_the_model_opens_the_round_again(tmp_path):
+    with play(tmp_path / "round") as one:
+        for name in one.names:
+            one.start(name, output="/dev/full")
+        assert one.wait("receiver") == 2
+        assert "/dev/full: cannot be written: No space left on device" in one.said("receiver")
+        one.start("receiver")
         one.finish()
         one.check()
 
@@ -229,7 +239,9 @@ def test_thousands_of_idle_connections_keep_nobody_out(tmp_path):
                         return False
 
                 made.until(status)
-            idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(400)]
+            for number in range(400):
+                idle.append(socket.create_connection(("127.0.0.1", port)))
+                time.sleep(0.1 * (number % 50 == 49))  # else the system drops some
             with httpx.Client(base_url=url, auth=signed, trust_env=False, timeout=60) as http:
                 made.until(status)
             gone = 0
