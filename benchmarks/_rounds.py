@@ -6,6 +6,7 @@ gives each process's processor time and its largest resident memory.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -91,10 +92,19 @@ class Processes:
                     raise RuntimeError(f"{name} has failed: {said}")
         return found
 
-    def carried(self) -> float:
-        """Megabytes that lay at the collector."""
-        kept = (self.folder / "kept-collector").glob("*/*")
-        return sum(one.stat().st_size for one in kept if one.suffix in (".message", ".body")) / 1e6
+    def agree(self, *words: Any) -> None:
+        """Write the manifest, with epsilon 1."""
+        who = ("--collector", "collector.card.json", "--receiver", "receiver.card.json")
+        self.run("manifest", "schema.json", *who, "--epsilon", 1, "-o", "m.json", *words)
+
+    def sent(self) -> dict[tuple[str, str], int]:
+        """Bytes of the bodies that each party sent, by kind; headers stay at the collector."""
+        found: dict[tuple[str, str], int] = {}
+        for path in (self.folder / "kept-collector").glob("*/*.message"):
+            header = json.loads(path.read_text())
+            what = (header["sender"], header["kind"])
+            found[what] = found.get(what, 0) + header["size"]
+        return found
 
 
 def holding(own: Identity, key: PrivateKey | None) -> Card:
@@ -127,3 +137,8 @@ def write_vertical(folder: Path, rows: int, cells: int, providers: int) -> Schem
         lines = [f"id,{head}", *map(",".join, zip(ids, column.tolist(), strict=True))]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     return schema
+
+
+if __name__ == "__main__":
+    place, *numbers = sys.argv[1:]
+    write_vertical(Path(place), *map(int, numbers))

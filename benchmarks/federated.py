@@ -4,27 +4,33 @@
 one thread and bytes on the wire, on the paper's four tables. Ours has 3072 bits and packed slots,
 or masks; the paper's way is straight ``phe`` at 1024 bits, one ciphertext a counter, two systems.
 Set-up is what is done before there is any data: key agreement, tables of powers, noise.
-``--processes`` also runs 16 provider processes, a collector and a receiver on loopback.
+
+    --processes          16 provider processes, a collector and a receiver on loopback, Paillier
+    --horizontal 64      so many providers as processes, and as threads of one process, masks
+    --vertical 1000000   so many rows, 16 cells at two providers, every party a process, masks
+
+Wall times depend on what else the machine does: the load average is printed beside them.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from _rounds import Processes, holding, write_parties
 from discreet.datasets import load
 from discreet.encoding import class_codes, columns_of
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import wanted_of
 from discreet.federated.crypto.paillier import PrivateKey, generate
@@ -32,6 +38,7 @@ from discreet.federated.horizontal.arithmetic import opened
 
 TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 16)
+LONG = ("--vertical", "--horizontal")
 SAMPLE = 200  # rows that the paper's label provider is timed on; its cost is linear in rows
 
 
@@ -52,11 +59,6 @@ def parts_of(name: str, providers: int) -> tuple[Any, list[Any]]:
     arrays = {key: np.asarray(column) for key, column in columns.items()}
     rows = np.array_split(np.arange(len(codes)), providers)
     return data.schema, [({k: c[own] for k, c in arrays.items()}, codes[own]) for own in rows]
-
-
-def holding(own: Identity, key: PrivateKey | None) -> Card:
-    """The card of whoever holds the Paillier key, if there is one."""
-    return own.card if key is None else own.card_with(key.public.fingerprint)
 
 
 def agreement(schema: Any, providers: int, key: PrivateKey | None) -> tuple[Manifest, list[Any]]:
@@ -89,12 +91,12 @@ def horizontal_costs(name: str, providers: int, key: PrivateKey | None) -> list[
     for machine, own in zip(machines, exact, strict=True):
         spent, message = milliseconds(lambda m=machine, o=own: m.submit(o))  # type: ignore[misc]
         work.append(spent)
-        said.append(message.to_json())
+        said.append(message.to_bytes())
     collector = horizontal.Collector(people[-2], manifest)
     taking, _ = milliseconds(lambda: [collector.receive(m) for m in said])
     adding, result = milliseconds(collector.result)
-    receiver = horizontal.Receiver(people[-1], manifest, key)
-    opening, _ = milliseconds(lambda: opened(people[-1], manifest, key, result.payload), runs=3)
+    receiver, total = horizontal.Receiver(people[-1], manifest, key), collector.total()
+    opening, _ = milliseconds(lambda: opened(people[-1], manifest, key, total), runs=3)
     receiver.receive(result)
     return [setup, min(work), taking + adding, opening, len(said[0]), manifest.layout.size]
 
@@ -161,13 +163,13 @@ def vertical_costs(name: str, key: PrivateKey | None, providers: int = 4) -> lis
         machine = vertical.Provider(own, manifest)
         machine.receive(message)
         spent, tables = milliseconds(lambda m=machine: m.tables(columns))  # type: ignore[misc]
-        slowest, largest = max(slowest, spent), max(largest, len(tables.to_json()))
+        slowest, largest = max(slowest, spent), max(largest, len(tables.to_bytes()))
         first += milliseconds(lambda m=tables: label.receive(m))[0]  # type: ignore[misc]
     if dealt is not None:
         label.receive(dealt)
     second, shares = milliseconds(label.shares)
     adding, _ = milliseconds(lambda: (collector.receive(shares), collector.result()))
-    sizes = [len(messages[0].to_json()) / 1e6, largest / 1e6]
+    sizes = [len(messages[0].to_bytes()) / 1e6, largest / 1e6]
     return [first + second, slowest, dealing + adding, *sizes]
 
 
@@ -185,82 +187,144 @@ def papers_label_provider(name: str) -> float:
     return spent * len(data) / len(codes)
 
 
-def processes(name: str = "splice", providers: int = 16, deadline: int = 300) -> float:
-    """Wall seconds of a round between processes, from when everyone has signed."""
-    import httpx
+def processes(name: str = "splice", providers: int = 16, paillier: bool = True) -> list[Any]:
+    """Wall seconds of a round between processes, and what the processes took."""
+    data = load(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "schema.json").write_text(data.schema.to_json())
+        names = [f"p{i}" for i in range(providers)]
+        key, public, secret = None, (), ()
+        if paillier:
+            key = generate()
+            (folder / "key.json").write_text(key.to_json())
+            (folder / "key.public.json").write_text(key.public.to_json())
+            public, secret = ("--key", "key.public.json"), ("--key", "key.json")
+        write_parties(folder, *names, "collector", "receiver", key=key)
+        for one, own in zip(names, np.array_split(np.arange(len(data)), providers), strict=True):
+            data.frame.iloc[own].to_csv(folder / f"{one}.csv", index=False)
+        parties = Processes(folder)
+        cards = [word for one in names for word in ("--provider", f"{one}.card.json")]
+        parties.agree(*cards, *public)
+        parties.collect()
+        parties.party("receiver", "receive", "-o", "model.json", *secret)
+        for one in names:
+            parties.party(one, "provide", f"{one}.csv")
+        found = parties.wait()
+    cpu = sum(one.cpu for one in found.values())
+    return [max(one.wall for one in found.values()), cpu, found["collector"].memory]
+
+
+def threads(name: str = "splice", providers: int = 64) -> float:
+    """Wall seconds of a round with masks over real HTTP, every party a thread of this process."""
+    import threading
+
+    import uvicorn
+
+    from discreet.federated.service.connection import Connection
+    from discreet.federated.service.provider import provide
+    from discreet.federated.service.receiver import receive
+    from discreet.federated.service.server import Round, application
 
     data = load(name)
-    with tempfile.TemporaryDirectory() as place, socket.socket() as probe:
-        folder = Path(place)
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        (folder / "schema.json").write_text(data.schema.to_json())
-        rows = np.array_split(np.arange(len(data)), providers)
-        names = [f"p{i}" for i in range(providers)]
-        key = generate()
-        for one in (*names, "collector", "receiver"):
-            own = Identity.generate(one)
-            (folder / f"{one}.identity.json").write_text(own.to_json())
-            (folder / f"{one}.card.json").write_text(holding(own, key).to_json())
-        for one, own in zip(names, rows, strict=True):
-            data.frame.iloc[own].to_csv(folder / f"{one}.csv", index=False)
-        (folder / "key.json").write_text(key.to_json())
-        (folder / "key.public.json").write_text(key.public.to_json())
+    schema, parts = data.schema, np.array_split(np.arange(len(data)), providers)
+    manifest, people = agreement(schema, providers, None)
+    manifest = replace(manifest, signatures={})
+    with tempfile.TemporaryDirectory() as place:
+        running = Round(people[-2], manifest, Path(place) / "collector")
+        config = uvicorn.Config(application(running), port=0, log_level="error")
+        server, wrong = uvicorn.Server(config), []
+        serving = threading.Thread(target=server.run, daemon=True)
+        serving.start()
+        while not server.started:
+            time.sleep(0.01)
+        url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
 
-        def command(*words: Any) -> list[str]:
-            return [sys.executable, "-m", "discreet", "federated", *map(str, words)]
-
-        cards = [word for one in names for word in ("--provider", f"{one}.card.json")]
-        agree = ("--collector", "collector.card.json", "--receiver", "receiver.card.json")
-        subprocess.run(
-            command(
-                *("manifest", "schema.json", *cards, *agree, "--epsilon", 1, "-o", "m.json"),
-                *("--key", "key.public.json", "--deadline", deadline),
-            ),
-            cwd=folder,
-            check=True,
-            capture_output=True,
-        )
-        url, quiet = f"http://127.0.0.1:{port}", {"stderr": subprocess.DEVNULL}
-        line = ("--collector", url, "--yes")
-
-        def own(one: str) -> tuple[str, str]:
-            return "--identity", f"{one}.identity.json"
-
-        started = [
-            command(
-                "collect", "m.json", *own("collector"), "--state", "c", "--port", port, "--yes"
-            ),
-            command("receive", "m.json", *own("receiver"), *line, "--key", "key.json", "-o", "o"),
-            *(
-                command("provide", "m.json", f"{one}.csv", *own(one), *line, "--state", one)
-                for one in names
-            ),
-        ]
-        running = [subprocess.Popen(words, cwd=folder, **quiet) for words in started]  # type: ignore[call-overload]
-        begun = None
-        while running[1].poll() is None:
-            if any(process.poll() for process in running):
-                for process in running:
-                    process.kill()
-                raise RuntimeError("a process has failed")
+        def act(own: Any, work: Callable[[Any], Any]) -> None:
             try:
-                state = httpx.get(f"{url}/status", trust_env=False).json()["state"]
-            except httpx.TransportError:
-                state = "starting"
-            if begun is None and state in ("collecting", "done"):
-                begun = time.monotonic()
-            time.sleep(0.05)
-        wall = time.monotonic() - (begun or time.monotonic())
-        codes = [process.wait(deadline) for process in running]
-        assert not any(codes), codes
-        return wall
+                with Connection(url, own, manifest) as line:
+                    work(line)
+            except Exception as error:
+                wrong.append(error)
+
+        def providing(number: int) -> Callable[[Any], Any]:
+            frame = data.frame.iloc[parts[number]]
+            return lambda line: provide(line, frame, Path(place) / str(number))
+
+        def receiving(line: Any) -> Any:
+            return receive(line, Path(place) / "receiver", lambda release: None)
+
+        works = [providing(number) for number in range(providers)]
+        pairs = [*zip(people[:-2], works, strict=True), (people[-1], receiving)]
+        begun = time.monotonic()
+        started = [threading.Thread(target=act, args=pair) for pair in pairs]
+        for one in started:
+            one.start()
+        for one in started:
+            one.join()
+        wall = time.monotonic() - begun
+        server.should_exit = True
+        serving.join()
+    if wrong:
+        raise wrong[0]
+    return wall
+
+
+def long_vertical(rows: int, cells: int = 16, providers: int = 2) -> None:
+    """Print what each party of a long vertical round takes, every party a process."""
+    with tempfile.TemporaryDirectory() as place:
+        folder, names = Path(place), [f"p{i}" for i in range(providers)]
+        # in a process of its own: what this one has held would count for its children
+        table = (place, str(rows), str(cells), str(providers))
+        subprocess.run([sys.executable, Path(__file__).with_name("_rounds.py"), *table], check=True)
+        write_parties(folder, *names, "label", "collector", "receiver")
+        parties = Processes(folder)
+        words = [word for one in names for word in ("--provider", f"{one}.card.json")]
+        words += [w for i in range(providers) for w in ("--columns", f"p{i}=x{i}")]
+        parties.agree(*words, "--label", "label.card.json", "--rows", rows)
+        parties.collect()
+        for one in names:
+            parties.party(one, "provide", f"{one}.csv", "--id", "id")
+        parties.party("label", "label", "label.csv", "--id", "id")
+        parties.party("receiver", "receive", "-o", "model.json")
+        found, sent = parties.wait(), parties.sent()
+    for name, spent in sorted(found.items()):
+        carried = " | ".join(
+            f"{sent.get((name, kind), 0) / 1e6:.1f}" for kind in ("labels", "tables")
+        )
+        print(
+            f"| {rows:,} | {name} | {spent.wall:.1f} | {spent.cpu:.1f} | {spent.memory:.0f} | "
+            f"{carried} |"
+        )
+
+
+def scale() -> bool:
+    """Print the long rounds that are asked for; whether there were any."""
+    asked = {word: sys.argv[sys.argv.index(word) + 1 :] for word in sys.argv if word in LONG}
+    if "--vertical" in asked:
+        print("| rows | party | wall s | CPU s | MB of memory | MB of labels sent | of tables |")
+        print("|---|---|---|---|---|---|---|")
+        for rows in asked["--vertical"][0].split(","):
+            long_vertical(int(float(rows)))
+    if "--horizontal" in asked:
+        count = int(asked["--horizontal"][0])
+        print(
+            f"\nsplice, {count} providers as threads, masks: {threads(providers=count):.1f} s wall"
+        )
+        wall, cpu, memory = processes(providers=count, paillier=False)
+        print(
+            f"splice, {count} providers as processes, masks: {wall:.1f} s wall from the first "
+            f"process's start, {cpu:.1f} s of CPU in all, collector {memory:.0f} MB"
+        )
+    print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return bool(asked)
 
 
 def main() -> None:
     """Print all tables."""
     os.environ.setdefault("DISCREET_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+    if scale():
+        return
     key = generate()
     print(
         "| table | counters | providers | way | set-up | provider | collector | opening | bytes |"
@@ -294,7 +358,7 @@ def main() -> None:
                 f"{adding:.1f} | {labels:.2f} | {tables:.2f} |"
             )
     if "--processes" in sys.argv:
-        print(f"\nsplice, 16 provider processes: {processes():.1f} s wall")
+        print(f"\nsplice, 16 provider processes: {processes()[0]:.1f} s wall")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def test_over_a_line_that_keeps_breaking_little_is_sent_twice(tmp_path):
 def test_over_a_slow_line_one_hears_how_far_it_is(tmp_path):
     with (
         play(tmp_path / "round", partition="vertical", rows=ROWS) as one,
-        Proxy(one.port, rate=400_000) as proxy,
+        Proxy(one.port, rate=250_000) as proxy,
     ):
         one.through = proxy.port
         one.everyone()

@@ -30,6 +30,7 @@ Reason = Literal[
     "not-agreed",
     "late",
     "abandoned",
+    "lonely",
     "unknown-path",
     "slow",
     "storage",

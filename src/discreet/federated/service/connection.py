@@ -200,11 +200,7 @@ class Line(Generic[A]):
     def _waiting_since(self, began: float, what: str) -> None:
         self._give_up_if_over(f"the collector {what}")
         if self.alone is not None and time.monotonic() - began > self.alone:
-            raise ProtocolError(
-                "abandoned",
-                "everything was sent and accepted, but the collector is gone; whether the "
-                "round has ended is not known here",
-            ) from None
+            raise ProtocolError("lonely", f"the collector at {self.url} is gone") from None
         self.chunk = max(SHORTEST, self.chunk // 2)
         self._tell(f"waiting for the collector at {self.url}, which does not answer")
         time.sleep(PAUSE)
@@ -350,7 +346,15 @@ class Line(Generic[A]):
     def finish(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
         self.alone = LONELY
-        self._until(lambda state: True if state == "done" else None)
+        try:
+            self._until(lambda state: True if state == "done" else None)
+        except ProtocolError as error:
+            if error.reason != "lonely":
+                raise
+            self.say(
+                "everything was sent and accepted, but the collector is gone; whether the round "
+                "has ended is not known here"
+            )
 
 
 class Connection(Line[Manifest]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,11 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Card
+from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Coded
 from discreet.federated.messages import Message
+from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
 from discreet.federated.vertical.party import order_of
@@ -64,7 +66,7 @@ def provide(
     manifest, own = connection.manifest, connection.own
     manifest.require_part(own.card, "provider")
     kept = Folder(state, manifest)
-    with kept.locked():
+    with kept.locked(), _erasing(kept, own):
         kept.join(own)
         act = _submit if manifest.partition == "horizontal" else _tabulate
         if not kept.delivered:
@@ -72,6 +74,17 @@ def provide(
             kept.deliver()
         connection.finish()
         kept.finish(own)
+
+
+@contextmanager
+def _erasing(kept: Folder, own: Identity) -> Iterator[None]:
+    """Erase the key of a round that was abandoned, too: nothing of it is ever opened."""
+    try:
+        yield
+    except ProtocolError as error:
+        if error.reason == "abandoned":
+            kept.finish(own)
+        raise
 
 
 def _submit(
@@ -179,7 +192,7 @@ def label(
     manifest.require_part(own.card, "label provider")
     manifest.require_key(own.card, key)
     kept = Folder(state, manifest)
-    with kept.locked():
+    with kept.locked(), _erasing(kept, own):
         kept.join(own)
         if not kept.delivered:
             with connection.busy("reading the labels"):
