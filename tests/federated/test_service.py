@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +19,14 @@ from discreet.federated.service.folder import Folder
 from discreet.federated.service.provider import label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def killed(*_):
+    raise KilledError
 
 
 def test_a_state_folder_is_held_by_one_process_at_a_time(tmp_path):
@@ -137,13 +144,24 @@ def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
         odd = {**whole, "colour": np.array(["green"] * 40, dtype=object)}
         with pytest.raises(SchemaError, match="green"):
             provide(connection, odd, tmp_path / "a", id_column="id")
-    soon_over = replace(manifest, deadline=soon(0.2))
-    with Connection("http://127.0.0.1:9", PARTIES["labels"], soon_over) as connection:
-        with pytest.raises(ProtocolError, match="does not answer"):
+    with Connection("http://127.0.0.1:9", PARTIES["labels"], manifest) as connection:
+        connection.agreed = killed
+        with pytest.raises(KilledError):
             label(connection, whole, tmp_path / "l", id_column="id")
         flipped = {**whole, "class": whole["class"][::-1]}
         with pytest.raises(ProtocolError, match="not those that this round was begun with"):
             label(connection, flipped, tmp_path / "l", id_column="id")
+
+
+def test_the_key_of_an_abandoned_round_is_erased(tmp_path):
+    over = unsigned(horizontal_manifest(deadline=soon(0.2)))
+    with (
+        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], over) as connection,
+        pytest.raises(ProtocolError, match="deadline has passed"),
+    ):
+        provide(connection, frame(1), tmp_path)
+    assert not list(tmp_path.glob("*/session"))
+    assert list(tmp_path.glob("*/finished"))
 
 
 def test_requests_of_strangers_and_old_ones_are_refused(tmp_path, monkeypatch):
@@ -186,10 +204,6 @@ def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path):
     assert done.receive(running.messages("receiver")[0]).statistics is not None
 
 
-class KilledError(Exception):
-    """The process ends here."""
-
-
 class Desk:
     """A connection that delivers what it was given, and dies when everything was sent."""
 
@@ -214,11 +228,16 @@ class Desk:
         raise KilledError
 
 
-def started_twice(desk, act):
-    """What was sent by the first start and by the second, and how often was paid."""
+def started_twice(desk, act, folder):
+    """What was sent by the first start and by the second, and how often was paid.
+
+    The first dies after its message was accepted and before it has noted that.
+    """
     paid, said = [], []
     for _ in range(2):
         desk.sent = []
+        for noted in folder.rglob("delivered"):
+            noted.unlink()
         with pytest.raises(KilledError):
             act(desk, paid.append)
         said.append(desk.sent)
@@ -229,7 +248,7 @@ def test_a_restarted_provider_sends_the_same_bytes_and_pays_once(tmp_path):
     """Fresh noise under the same pads would give a part of it away."""
     desk = Desk("hospital-a", horizontal_manifest())
     first, second, paid = started_twice(
-        desk, lambda c, charge: provide(c, frame(1), tmp_path, charge=charge)
+        desk, lambda c, charge: provide(c, frame(1), tmp_path, charge=charge), tmp_path
     )
     assert first == second
     assert len(first) == paid == 1
@@ -248,7 +267,7 @@ def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
     for name, message in zip(NAMES[:2], said, strict=True):
         desk = Desk(name, manifest, [message])
         first, second, paid = started_twice(
-            desk, lambda c, charge, n=name: provide(c, whole, tmp_path / n, charge=charge)
+            desk, lambda c, charge, n=name: provide(c, whole, tmp_path / n, charge=charge), tmp_path
         )
         assert first == second
         assert len(first) == paid == 1
@@ -258,6 +277,7 @@ def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
     first, second, paid = started_twice(
         Desk("labels", manifest, letters),
         lambda c, charge: label(c, whole, tmp_path / "labels", key, charge=charge),
+        tmp_path,
     )
     assert first == second
     assert len(first) == 3  # the labels for each provider, and the shares
