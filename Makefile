@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format soak soak-twin soak-server bench audit mutants release docs clean python-is-new-enough
+.PHONY: help demo test quick lint format soak soak-twin soak-server soak-federated bench audit mutants release docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -30,13 +30,16 @@ format: $(VENV)/.test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-soak: soak-twin soak-server  ## Long runs of what CI samples: takes hours
+soak: soak-twin soak-server soak-federated  ## Long runs of what CI samples: takes hours
 
 soak-twin: $(VENV)/.test  # a million new cases of the JavaScript client beside Python: two hours
 	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
 
 soak-server: $(VENV)/.test  # hundreds of servers killed under load, on both databases: an hour
 	@DISCREET_ROUNDS=300 $(BIN)/python -m pytest -n 0 tests/server/test_killed.py
+
+soak-federated: $(VENV)/.test  # parties of rounds killed before and after every step, in every mode
+	@SOAK=1 $(BIN)/python -m pytest -n 0 tests/federated/test_kills.py
 
 bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
