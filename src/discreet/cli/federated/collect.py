@@ -60,14 +60,12 @@ def collect(
     Killed and started again with the same --state, it goes on where it was.
     """
     try:
-        import uvicorn
-
         from discreet.federated.agreement.invitation import Invitation
         from discreet.federated.alignment.service import Matching
         from discreet.federated.messages import CHUNK
         from discreet.federated.service.folder import Folder
         from discreet.federated.service.server import Round, application
-        from discreet.serving import Patience, patient_protocol, raise_file_limit
+        from discreet.serving import Patience, raise_file_limit, web_server
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
@@ -86,20 +84,9 @@ def collect(
         else:
             running = Round(own, agreed, state, secret, tell.show)
         patience = Patience(largest=CHUNK, connections=min(512, raise_file_limit() // 2))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                application(running),
-                host=host,
-                port=port,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=5,
-                backlog=256,
-                http=patient_protocol("h11", patience),
-                ssl_certfile=certificate,
-                ssl_keyfile=certificate_key,
-            )
+        tls = {"ssl_certfile": certificate, "ssl_keyfile": certificate_key}
+        server = web_server(
+            application(running), patience, host=host, port=port, backlog=256, **tls
         )
         watcher = threading.Thread(target=_watch, args=(running, server, tell.say), daemon=True)
         watcher.start()

@@ -343,9 +343,13 @@ class Line(Generic[A]):
             return None
         return Message.from_header(answer.headers.get(MESSAGE, "").encode()), answer.content
 
+    def leave_if_alone(self) -> None:
+        """Give up, from now on, on a collector that has long been gone: nothing depends on it."""
+        self.alone = LONELY
+
     def finish(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
-        self.alone = LONELY
+        self.leave_if_alone()
         try:
             self._until(lambda state: True if state == "done" else None)
         except ProtocolError as error:

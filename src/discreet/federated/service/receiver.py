@@ -48,23 +48,40 @@ def receive(
     kept = Folder(state, manifest)
     with kept.locked():
         kept.join(own)
-        if kept.delivered:
+        known_before = kept.read("kept") is not None
+        if known_before:  # all that may be missing is that the collector hears of it
+            connection.leave_if_alone()
+        try:
+            return _receive(connection, kept, keep, key, known)
+        except ProtocolError as error:
+            if not known_before or error.reason != "lonely":
+                raise
             kept.finish(own)
             raise ProtocolError(
-                "late", f"{own.name} has kept and confirmed the result of this round before"
-            )
-        agreed = connection.agreed(known)
-        kind = "total" if agreed.mode == "counts" else "model"
-        machine: horizontal.Receiver | vertical.Receiver
-        if agreed.partition == "vertical":
-            machine = vertical.Receiver(own, agreed)
-        else:
-            machine = horizontal.Receiver(own, agreed, key)
-        result = connection.take(kind, agreed.collector.name, kept)
-        with connection.busy("opening the result"):
-            release = machine.receive(result)
-            keep(release)
-        connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
-        kept.deliver()
-        kept.finish(own)
+                "late",
+                f"{own.name} has kept the result of this round before, and the collector is gone",
+            ) from None
+
+
+def _receive(
+    connection: Connection,
+    kept: Folder,
+    keep: Callable[[Release], None],
+    key: PrivateKey | None,
+    known: tuple[Card, ...],
+) -> Release:
+    own, agreed = connection.own, connection.agreed(known)
+    kind = "total" if agreed.mode == "counts" else "model"
+    machine: horizontal.Receiver | vertical.Receiver
+    if agreed.partition == "vertical":
+        machine = vertical.Receiver(own, agreed)
+    else:
+        machine = horizontal.Receiver(own, agreed, key)
+    result = connection.take(kind, agreed.collector.name, kept)
+    with connection.busy("opening the result"):
+        release = machine.receive(result)
+        keep(release)
+        kept.write("kept", b"")
+    connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
+    kept.finish(own)
     return release
