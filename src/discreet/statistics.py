@@ -24,6 +24,7 @@ from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = [
+    "Correction",
     "Likelihood",
     "Moments",
     "Order",
@@ -34,7 +35,7 @@ __all__ = [
     "precision_weighted",
 ]
 
-VERSION = 3
+VERSION = 4
 
 Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"]
 Likelihood = Literal["gaussian", "truncated"]
@@ -231,6 +232,49 @@ class Order:
         return Order(self.feature, self.grid, levels, counts)
 
 
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What a model in the making gets wrong, in the cells of one feature or of a pair of them.
+
+    Parameters
+    ----------
+    groups : mapping of feature name to tuple of int
+        The features, and the group of each of their cells; -1 for a cell that the model ignores.
+        The cells of a pair are all (group of the first, group of the second), row by row.
+    residuals : array of shape (1 or classes, cells)
+        How many more people of a class there are than the model expects; of two classes, the
+        second.
+    curvatures : array of shape (cells,)
+        How fast that changes with the scores.
+    variance : float
+        Of each of these numbers, by the noise.
+    """
+
+    groups: Mapping[str, tuple[int, ...]]
+    residuals: Array
+    curvatures: Array
+    variance: float
+
+    def check(self, schema: Schema, tables: Mapping[str, Table]) -> None:
+        """Refuse what does not fit the tables that it corrects."""
+        named, columns = " and ".join(self.groups), len(schema.classes)
+        if not 1 <= len(self.groups) <= 2 or not set(self.groups) <= set(tables):
+            raise EstimationError(f"a correction names features without tables: {named}")
+        cells = 1
+        for name, groups in self.groups.items():
+            if len(groups) != tables[name].cells.size or {*groups} - {-1} != {
+                *range(max(groups) + 1)
+            }:
+                raise EstimationError(f"{name}: the groups of a correction do not fit its cells")
+            cells *= max(groups) + 1
+        shape = (1 if columns == 2 else columns, cells)
+        if self.residuals.shape != shape or self.curvatures.shape != (cells,) or not cells:
+            raise EstimationError(f"{named}: a correction does not fit its cells and classes")
+        numbers = [self.residuals, self.curvatures, np.array(self.variance)]
+        if not all(np.isfinite(one).all() for one in numbers) or self.variance < 0:
+            raise EstimationError(f"{named}: a correction holds what is not a number")
+
+
 @dataclass(frozen=True)
 class Scoring:
     """How a model is made of statistics. What was chosen privately when they were released is here.
@@ -252,6 +296,8 @@ class Scoring:
     bins, categories, beta
         For "log-ratios": which estimates of numeric and of categorical features, and the weight of
         the evidence against the prior.
+    corrections : int, default 0
+        For "log-ratios": how many of the corrections are applied, from the first on.
     """
 
     postprocess: Postprocess | None = None
@@ -263,6 +309,7 @@ class Scoring:
     bins: RatiosOfBins = "average"
     categories: RatiosOfCategories = "average"
     beta: float = 1.0
+    corrections: int = 0
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -304,6 +351,8 @@ class Statistics:
         What made the columns of ``schema`` from the original ones.
     scoring : Scoring
         How a model is made of them, unless :func:`discreet.estimate` is told otherwise.
+    corrections : sequence of Correction
+        What models in the making got wrong, one after the other.
     """
 
     schema: Schema
@@ -315,6 +364,7 @@ class Statistics:
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
     projection: Projection | None = None
     scoring: Scoring = field(default_factory=Scoring)
+    corrections: Sequence[Correction] = ()
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -327,6 +377,13 @@ class Statistics:
             raise EstimationError(f"the prior {self.scoring.prior} does not fit the classes")
         if self.projection is not None and self.projection.after != self.schema:
             raise EstimationError("the projection makes other features than the schema has")
+        for one in self.corrections:
+            one.check(self.schema, self.tables)
+        if not 0 <= self.scoring.corrections <= len(self.corrections):
+            raise EstimationError(
+                f"the scoring applies {self.scoring.corrections} corrections, and there are "
+                f"{len(self.corrections)}"
+            )
         if self.totals.shape != (len(self.schema.classes),):
             raise EstimationError(
                 f"totals of shape {self.totals.shape} do not fit {len(self.schema.classes)} classes"
@@ -359,7 +416,8 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         """Statistics of disjoint groups of people; the larger epsilon is everyone's.
 
-        Where they were to be scored differently, the sum is scored as its noise deserves.
+        Where they were to be scored differently, or with corrections, which are about one model
+        and do not add up, the sum is scored as its noise deserves.
         """
         if not isinstance(other, Statistics):
             return NotImplemented
@@ -370,6 +428,7 @@ class Statistics:
         for one, two in ((self.tables, other.tables), (self.moments, other.moments)):
             if one.keys() != two.keys():
                 raise EstimationError("these statistics cover different features")
+        corrected = self.scoring.corrections or other.scoring.corrections
         return Statistics(
             self.schema,
             self.totals + other.totals,
@@ -379,7 +438,7 @@ class Statistics:
             {n: o + other.orders[n] for n, o in self.orders.items() if n in other.orders},
             self.guarantee.beside(other.guarantee),
             self.projection,
-            self.scoring if self.scoring == other.scoring else Scoring(),
+            self.scoring if self.scoring == other.scoring and not corrected else Scoring(),
         )
 
     def to_json(self) -> str:
@@ -407,6 +466,15 @@ class Statistics:
             "guarantee": self.guarantee.to_body(),
             "projection": _body(self.projection),
             "scoring": asdict(self.scoring),
+            "corrections": [
+                {
+                    "groups": [[name, list(groups)] for name, groups in one.groups.items()],
+                    "residuals": one.residuals.tolist(),
+                    "curvatures": one.curvatures.tolist(),
+                    "variance": one.variance,
+                }
+                for one in self.corrections
+            ],
         }
         return dump("statistics", VERSION, body, indent=None)
 
@@ -430,6 +498,7 @@ class Statistics:
                 guarantee=guarantee,
                 projection=projection,
                 scoring=Scoring(**body.scoring.model_dump()),
+                corrections=tuple(one.correction() for one in body.corrections),
             )
         except ValueError as error:
             raise FormatError(f"these statistics do not fit their own schema: {error}") from None
@@ -487,6 +556,19 @@ class ScoringBody(Body):
     bins: RatiosOfBins
     categories: RatiosOfCategories
     beta: float
+    corrections: int
+
+
+class CorrectionBody(Body):
+    groups: list[tuple[str, list[int]]]
+    residuals: list[list[Number]]
+    curvatures: list[Number]
+    variance: Number
+
+    def correction(self) -> Correction:
+        groups = {name: tuple(some) for name, some in self.groups}
+        residuals, curvatures = np.array(self.residuals), np.array(self.curvatures)
+        return Correction(groups, residuals, curvatures, float(self.variance))
 
 
 class StatisticsBody(Body):
@@ -498,6 +580,7 @@ class StatisticsBody(Body):
     guarantee: GuaranteeBody
     projection: ProjectionBody | None
     scoring: ScoringBody
+    corrections: list[CorrectionBody]
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:

@@ -28,6 +28,7 @@ from scipy.special import log_softmax, logsumexp
 from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
 from discreet.central import budget as budget_module
 from discreet.central import choice as choice_module
+from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
 from discreet.central import smooth_sensitivity as sensitivity_module
@@ -99,6 +100,7 @@ def transcript_of(
     )
     monkeypatch.setattr(histogram_module, "choose", found.choose)
     monkeypatch.setattr(choice_module, "choose", found.choose)
+    monkeypatch.setattr(corrections_module, "choose", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
@@ -186,7 +188,8 @@ def test_a_record_costs_at_most_epsilon(monkeypatch, method):
 @pytest.mark.slow
 def test_the_choice_of_scoring_is_paid_for(monkeypatch):
     first = (40_000, 40_000)
-    given, _, trained = transcript_of(monkeypatch, RECORDS, "histogram", first)
+    plain = {"first": first, "corrections": False}
+    given, _, trained = transcript_of(monkeypatch, RECORDS, "histogram", **plain)
     assert given[-1][0] == "choice"
     assert len(given[-1][2]) >= 4
     assert sum(
@@ -195,7 +198,7 @@ def test_the_choice_of_scoring_is_paid_for(monkeypatch):
     # which rows are scored is decided by coins of their own: the same for both tables
     for coins in (lambda _, share, size: np.ones(size, bool), lambda *a: np.arange(a[2]) % 3 > 0):
         monkeypatch.setattr(CryptoRandom, "bernoulli", coins)
-        assert worst(monkeypatch, "histogram", tables(0, 5), first=first) <= Fraction(EPSILON)
+        assert worst(monkeypatch, "histogram", tables(0, 5), **plain) <= Fraction(EPSILON)
 
 
 FEW = (4, 3)
@@ -318,13 +321,13 @@ def test_the_smooth_noise_scale_is_not_released(monkeypatch):
 def test_twin_dropped_features_chosen_on_exact_counts(monkeypatch):
     """A choice made on the data itself, for free."""
     monkeypatch.setattr(histogram_module, "right", lambda *given: _exactly(given))
-    first = (40_000, 40_000)
-    assert worst(monkeypatch, "histogram", tables(0), first=first) > Fraction(EPSILON)
+    plain = {"first": (40_000, 40_000), "corrections": False}
+    assert worst(monkeypatch, "histogram", tables(0), **plain) > Fraction(EPSILON)
 
 
 def _exactly(given):
-    source, _, candidates, *_ = given
-    return [1000 * int(source.totals().sum()) * (i == 0) for i in range(len(candidates))]
+    rows, _, candidates = given
+    return [1000 * len(rows.codes) * (i == 0) for i in range(len(candidates))]
 
 
 def test_classes_and_categories_never_come_from_the_data():
@@ -349,22 +352,21 @@ def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
 
 
 def spied(monkeypatch):
-    """Which noises and choices were made, with the budget that paid for them."""
+    """Which noises and choices were made: with the budget that paid for them, and its epsilon."""
     noises, choices = [], []
-    real, picked = budget_module.Budget.noise, histogram_module.choose
+    real, paid = budget_module.Budget.noise, budget_module.Budget.selection
 
     def noise(budget, name, share, sensitivity=1):
         made = real(budget, name, share, sensitivity)
         noises.append((made, sensitivity, budget))
         return made
 
-    def choose(quality, epsilon, random):
-        choices.append(Fraction(epsilon))
-        return picked(quality, epsilon, random)
+    def selection(budget, name, cost):
+        choices.append(Fraction(paid(budget, name, cost)))
+        return choices[-1]
 
     monkeypatch.setattr(budget_module.Budget, "noise", noise)
-    monkeypatch.setattr(histogram_module, "choose", choose)
-    monkeypatch.setattr(choice_module, "choose", choose)
+    monkeypatch.setattr(budget_module.Budget, "selection", selection)
     monkeypatch.setattr(training_module, "_laplace_is_less", lambda budget, schema: False)
     return noises, choices
 
@@ -372,19 +374,27 @@ def spied(monkeypatch):
 MANY = [(100.2, "x", "no"), (100.9, "y", "yes")] * 4000
 
 
-@pytest.mark.parametrize("method", ["histogram", "moments", "global"])
-def test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, method):
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("histogram", {}),
+        ("histogram", {"corrections": False}),
+        ("moments", {}),
+        ("global", {}),
+    ],
+)
+def test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, method, options):
     """zCDP: sensitivity^2 / (2 variance) a release, epsilon^2 / 8 a choice, epsilon^2 / 2 if pure.
 
     The histogram's class counts carry Laplace noise: their epsilon is taken off beforehand.
     """
     noises, choices = spied(monkeypatch)
-    promise = train(MANY, method, 1.0, SCHEMA, delta=1e-6).model.guarantee
+    promise = train(MANY, method, 1.0, SCHEMA, delta=1e-6, **options).model.guarantee
     pure = Fraction(0)
     if method == "histogram":
         pure = 1 / noises.pop(0)[0].parameter
         assert pure == Fraction(4, 100)
-        assert len(choices) == 1
+        assert len(choices) == (1 if options else 2)  # of a start, if any, and of a scoring
     rho = sum(epsilon**2 / 8 for epsilon in choices)
     for noise, sensitivity, _ in noises:
         most = Fraction(sensitivity, noise.grain)
@@ -402,13 +412,13 @@ def test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, method):
 def test_twin_a_stated_rho_of_zero_or_too_large_a_choice(monkeypatch):
     monkeypatch.setattr(budget_module.Budget, "rho", Fraction(0))
     with pytest.raises(AssertionError):
-        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "moments")
+        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "moments", {})
     monkeypatch.undo()
     monkeypatch.setattr(
         budget_module.Budget, "selection", lambda self, name, cost: _overspent(self, name, cost)
     )
     with pytest.raises(AssertionError):
-        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "histogram")
+        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "histogram", {})
 
 
 def _overspent(budget, name, cost):

@@ -54,6 +54,8 @@ class Settings:
         Density of numeric features where one is fitted.
     selection : bool
         Whether a part of the budget may choose features and scorings.
+    corrections : bool
+        Whether, with people enough, a part may count what the model gets wrong.
     noise : Any
         Noise law of the smooth methods.
     assumptions : tuple of str
@@ -64,6 +66,7 @@ class Settings:
     bins: Literal["auto"] | Bins = "auto"
     likelihood: Literal["gaussian", "truncated"] = "gaussian"
     selection: bool = True
+    corrections: bool = True
     noise: Any = None
     assumptions: tuple[str, ...] = (PUBLIC,)
 
@@ -203,15 +206,21 @@ class Budget:
             return Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
         return Noise(Fraction(sensitivity) / cost)
 
+    def scale(self, cost: Fraction) -> float:
+        """Scale of the Laplace law with the variance that counts released at this cost have."""
+        return 0.5 / math.sqrt(cost) if self.concentrated else 1 / float(cost)
+
+    def strength(self, cost: Fraction) -> float:
+        """The epsilon of an exponential mechanism of this cost."""
+        return math.sqrt(8 * float(cost)) if self.concentrated else float(cost)
+
     def selection(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
 
         A bounded-range epsilon is epsilon^2/8-zCDP: Cesar, Rogers 2021, lemma 3.4.
         """
         self.spend(name, cost)
-        if not self.concentrated:
-            return cost
-        return Fraction(math.sqrt(8 * float(cost)) * (1 - 1e-12))
+        return Fraction(self.strength(cost) * (1 - 1e-12)) if self.concentrated else cost
 
     def guarantee(self, assumptions: Sequence[str], instead: Budget | None = None) -> Guarantee:
         """The promise as it was spent: every charge by name, never more than the whole.

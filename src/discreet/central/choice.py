@@ -23,38 +23,40 @@ move in both directions). Nothing that this module counts may leave without nois
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Array, Floats, Indices
 from discreet.central.budget import Budget
 from discreet.encoding import Cells, equal_width, towards_zero
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Table
-from discreet.tables.source import Source
+from discreet.tables.source import Sampling, Source
 
 __all__ = [
     "FINER_FROM",
     "Few",
+    "Sample",
     "affordable",
     "bins_for",
     "choose",
     "chosen",
     "cut_points",
     "cuttings",
+    "enough",
     "merged",
     "quality",
     "right",
 ]
 
-CLEAR = 2.0
-"""People a class and unit of noise, over sqrt(d), from which on all d features are used."""
+CLEAR = 4.0
+"""People a unit of noise, over sqrt(K d), from which on all d features are used."""
 EACH = 60.0
 """People a unit of noise that every feature should have where only some are used."""
 PRICE = 0.15
@@ -87,6 +89,46 @@ class Few:
     price: float
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The cells and the class of rows that are looked at again and again.
+
+    Parameters
+    ----------
+    cells : mapping of feature name to array of int
+    codes : array of int
+        Class indices.
+    rows : array of int, optional
+        Where these rows are in the sample that they were taken from.
+    """
+
+    cells: Mapping[str, Array]
+    codes: Indices
+    rows: Indices | slice = field(default_factory=lambda: slice(None))
+
+    @classmethod
+    def of(cls, kept: Sampling, names: Iterable[str]) -> Sample:
+        """What a sampling kept."""
+        none = [np.empty(0, dtype=np.int16)]
+        cells = {name: np.concatenate(kept.cells.get(name, none)) for name in names}
+        return cls(cells, np.concatenate(kept.codes).astype(np.intp))
+
+    def some(self, share: Fraction, random: Random) -> Sample:
+        """A random share of these rows, each by a coin of its own."""
+        if share == 1:
+            return Sample(self.cells, self.codes)
+        rows = np.flatnonzero(random.bernoulli(share, len(self.codes)))
+        cells = {name: own[rows] for name, own in self.cells.items()}
+        return Sample(cells, self.codes[rows], rows)
+
+    def scores(self, log_prior: Floats, tables: Mapping[str, Floats]) -> Floats:
+        """Log-prior plus what each feature's table (classes, cells) says, for every row."""
+        found = np.tile(log_prior, (len(self.codes), 1))
+        for name, table in tables.items():
+            found += np.ascontiguousarray(table.T)[self.cells[name]]
+        return found
+
+
 def affordable(people: float, classes: int, features: int, scale: Callable[[int], float]) -> int:
     """How many features to release tables of, from what is already private.
 
@@ -101,7 +143,7 @@ def affordable(people: float, classes: int, features: int, scale: Callable[[int]
     >>> [affordable(n, 2, 16, lambda k: k / 0.5) for n in (20, 150, 300, 600)]
     [1, 1, 2, 16]
     """
-    if people >= CLEAR * classes * math.sqrt(features) * scale(features):
+    if people >= CLEAR * math.sqrt(classes * features) * scale(features):
         return features
     few = 1
     while few + 1 < features and people >= EACH * scale(few + 1):
@@ -221,28 +263,19 @@ def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
             return index
 
 
+def enough(epsilon: float, people: float) -> Fraction:
+    """Share of the rows that are enough to tell candidates apart."""
+    return Fraction(min(1.0, max(FEWEST_ROWS, PLENTY / epsilon) / max(people, 1.0)))
+
+
 def right(
-    source: Source,
-    ratios: LogRatios,
-    candidates: Sequence[Mapping[str, Floats]],
-    people: float,
-    epsilon: float,
-    random: Random,
+    sample: Sample, ratios: LogRatios, candidates: Sequence[Mapping[str, Floats]]
 ) -> list[int]:
-    """How many rows of a random sample each candidate's evidence classifies right.
+    """How many rows of a sample each candidate's evidence classifies right.
 
     Every row is in the sample by a coin of its own, so that a record still changes each number
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
     """
-    share = Fraction(min(1.0, max(FEWEST_ROWS, PLENTY / epsilon) / max(people, 1.0)))
     log_prior = np.log(ratios.prior)
-    cells = {name: table.cells for name, table in ratios.statistics.tables.items()}
-    found = np.zeros(len(candidates), dtype=np.int64)
-    for columns, codes in source.batches(share, random):
-        index = {name: one.column(columns[name]) for name, one in cells.items()}
-        for i, one in enumerate(candidates):
-            score = np.tile(log_prior, (len(codes), 1))
-            for name, ratio in one.items():
-                score += ratio.T[index[name]]
-            found[i] += np.count_nonzero(score.argmax(axis=1) == codes)
-    return [int(number) for number in found]
+    best = (sample.scores(log_prior, one).argmax(axis=1) for one in candidates)
+    return [int(np.count_nonzero(one == sample.codes)) for one in best]

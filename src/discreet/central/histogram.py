@@ -5,7 +5,8 @@
    are cut, and whether step 5 takes place. If there are too few, 30 % chooses the best features.
 3. The rest: each used feature's class-by-cell table. A record is in one cell of each.
 4. Post-processing: class totals pooled over all tables.
-5. On tables that are large enough, 5 % of the budget chooses between a few scorings.
+5. With people enough, 5 to 10 % of the budget chooses between a few scorings. With more of them
+   a third to two thirds correct what the model gets wrong instead (corrections.py).
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the
 qualities of steps 2 and 5 by at most one in one direction. The shares add up to the whole.
@@ -26,27 +27,31 @@ from discreet.central.choice import (
     FINER_FROM,
     PRICE,
     Few,
+    Sample,
     affordable,
     bins_for,
     choose,
     chosen,
     cut_points,
+    enough,
     right,
 )
+from discreet.central.corrections import Plan, corrected
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Scoring, Statistics, Table, precision_weighted
-from discreet.tables.source import Source
+from discreet.tables.source import Sampling, Source
 
 __all__ = ["exact", "histogram"]
 
 
 FOR_COUNTS = Fraction(4, 100)
 FOR_FEATURES = Fraction(30, 100)
-FOR_SELECTION = Fraction(5, 100)
+FOR_SELECTION, MORE = Fraction(5, 100), 5
+"""At first, and how many hundredths may be added."""
 ENOUGH = 30
-"""People times epsilon from which on the selection is worth its cost."""
+"""People times epsilon that the selection needs; it gets the smallest share that is so much."""
 LEAST = 1e-6
 """Noise variance from which on it counts as none, for numerical safety."""
 
@@ -74,8 +79,25 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     instead = loose if open_choice else None
     if found is None and loose is not None:
         budget, instead = loose, instead and Budget(budget.epsilon)
-    selecting = settings.selection and unit == 1 and people * _strength(budget) >= ENOUGH
-    reserved = budget.whole * FOR_SELECTION if selecting else Fraction(0)
+    reserved, share, plan = Fraction(0), Fraction(0), None
+    if settings.selection and unit == 1:  # rows with weights are counted, but not scored
+        parts = [FOR_SELECTION]
+        if found is None:  # few features may still be better than all of them
+            parts += [FOR_SELECTION + Fraction(k, 100) for k in range(1, MORE + 1)]
+        for part in parts:
+            if people * budget.strength(budget.whole * part) >= ENOUGH:
+                reserved = budget.whole * part
+                share = enough(budget.strength(reserved), people)
+                break
+        if found is None and settings.corrections and settings.allocation is None:
+            # of people that are surely there and among the rows that are kept at hand
+            sure = min(max(people - doubt, 0.0), source.at_hand)
+            u = sure / (classes * budget.scale(budget.whole / len(weights)))
+            plan = Plan.of(u, len(weights), budget.whole, sure)
+            if plan is not None:
+                reserved = plan.whole
+                share = Fraction(min(1.0, source.at_hand / max(people, 1.0)))
+    sampling = Sampling(share, random)
     if found is not None:
         weights = {name: weights[name] for name in found}
     noises = {
@@ -85,7 +107,11 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     if found is None:
         variances = {name: one.variance for name, one in noises.items()}
         bins = _bins(schema, settings.bins, max(people - doubt, 0.0), variances)
-        found = dict(source.count(bins=bins).tables)
+        found = dict(source.count(bins=bins, sampling=sampling).tables)
+    elif reserved:
+        cells = {name: table.cells for name, table in found.items()}
+        for columns, codes in source.batches():
+            sampling.add(columns, codes, cells)
     tables: dict[str, Table] = {}
     for name, table in found.items():
         drawn = noises[name].add(table.counts, random)
@@ -100,20 +126,16 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
         ],
     )
     released = Statistics(schema, totals, noise, tables, scoring=Scoring("log-ratios"))
-    if selecting:
+    rows = Sample.of(sampling, tables)
+    if plan is not None:
+        released = corrected(rows, released, budget, plan, random)
+    elif reserved:
+        epsilon = budget.selection("choice of scoring", reserved)
         ratios = LogRatios(released)
         candidates = ratios.candidates()
-        evidence = [ratios.evidence(one) for one in candidates]
-        epsilon = budget.selection("choice of scoring", reserved)
-        quality = right(source, ratios, evidence, people, float(epsilon), random)
+        quality = right(rows, ratios, [ratios.evidence(one) for one in candidates])
         released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
     return replace(released, guarantee=budget.guarantee(settings.assumptions, instead))
-
-
-def _strength(budget: Budget) -> Fraction:
-    """The epsilon with which the choice of scoring would be made."""
-    wanted = budget.whole * FOR_SELECTION
-    return wanted if not budget.concentrated else Fraction(math.sqrt(8 * float(wanted)))
 
 
 def _few(
@@ -130,7 +152,7 @@ def _few(
     """
     (budget, everything), features = budgets, len(source.schema.features)
     cost, rest = budget.whole * FOR_FEATURES, budget.left
-    if source.unit == 1 and people[0] * _strength(budget) >= ENOUGH:
+    if source.unit == 1 and people[0] * budget.strength(budget.whole * FOR_SELECTION) >= ENOUGH:
         rest -= budget.whole * FOR_SELECTION
 
     def scale(number: int) -> float:
@@ -138,8 +160,7 @@ def _few(
         payer, share = (
             (everything, everything.left) if number == features else (budget, rest - cost)
         )
-        share /= number
-        return 0.5 / math.sqrt(share) if payer.concentrated else 1 / float(share)
+        return payer.scale(share / number)
 
     surely = people[0] - people[1] / 2
     number = affordable(surely, len(source.schema.classes), features, scale)

@@ -56,6 +56,12 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option(
     "--likelihood", type=click.Choice(["gaussian", "truncated"]), default="gaussian", hidden=True
 )
+@click.option(
+    "--corrections/--no-corrections",
+    default=True,
+    show_default=True,
+    help="With people enough, part of the budget counts what the model so far gets wrong.",
+)
 @click.option("--table", help="The table's name, for a database URL.")
 @click.option("--budget-file", help="A ledger beside the data: this training is charged to it.")
 @click.option(
@@ -79,6 +85,7 @@ def train(
     allocation: dict[str, float] | None,
     bins: int | None,
     likelihood: Any,
+    corrections: bool,
     table: str | None,
     budget_file: str | None,
     budget_total: float | None,
@@ -112,6 +119,7 @@ def train(
             allocation,
             "auto" if bins is None else bins,
             likelihood,
+            corrections=corrections,
             assumptions=() if public.inferred else (PUBLIC,),
         )
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}

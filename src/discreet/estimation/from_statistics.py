@@ -24,7 +24,7 @@ from discreet.estimation.densities import gaussian_factors
 from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import shrunk, toned_down
 from discreet.estimation.smoothing import smoothed
-from discreet.model import CellFactor, Factor, NaiveBayesModel
+from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
 from discreet.statistics import Likelihood, Postprocess, Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
@@ -135,9 +135,11 @@ def estimate(
     scoring = statistics.scoring
     how = scoring.postprocess or _deserved(statistics)
     factors: dict[str, Factor]
+    pairs: list[PairFactor] = []
     if how == "log-ratios":
         ratios = LogRatios(statistics)
-        share, factors = ratios.prior, {**ratios.factors(scoring)}
+        tabled, pairs = ratios.factors(scoring)
+        share, factors = ratios.prior, {**tabled}
     else:
         share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
         factors = _cell_factors(statistics, how, scoring.smoothing, share)
@@ -153,6 +155,7 @@ def estimate(
         [factors[n] for n in statistics.schema.names if n in factors and n in used],
         statistics.guarantee,
         statistics.projection,
+        pairs,
     )
 
 

@@ -17,8 +17,9 @@ from typing import get_args
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.estimation.corrections import Additive
 from discreet.estimation.shrunk_ratios import Noisy, bayes, margin, normal, simple, tree
-from discreet.model import CellFactor
+from discreet.model import CellFactor, PairFactor
 from discreet.schema import Numeric
 from discreet.statistics import (
     RatiosOfBins,
@@ -41,6 +42,13 @@ class LogRatios:
     ----------
     statistics : Statistics
         Tables, class totals and their variances.
+
+    Attributes
+    ----------
+    prior : array of shape (classes,)
+        Class shares.
+    order : list of str
+        The features, those that say most about the class first.
     """
 
     def __init__(self, statistics: Statistics) -> None:
@@ -64,6 +72,12 @@ class LogRatios:
         learnt = bayes(categorical, self.prior)
         average = {n: (simple(one) + learnt[n]) / 2 for n, one in categorical.items()}
         self._of_categories = {"average": average, "learnt": learnt}
+        # by mutual information of class and feature, as far as the shrunk ratios show it
+        told = {
+            name: -float((self.prior[:, None] * np.exp(ratio) * self._margins[name] * ratio).sum())
+            for name, ratio in (self._of_bins["average"] | average).items()
+        }
+        self.order = sorted(told, key=told.__getitem__)
 
     def candidates(self) -> list[Scoring]:
         """The default, its variants with all features, and the best few features alone."""
@@ -74,16 +88,9 @@ class LogRatios:
             replace(default, bins=way, categories=kind, beta=beta)
             for way, kind, beta in product(bins, kinds, (1.0, 0.5))
         ]
-        whole = self._of_bins["average"] | self._of_categories["average"]
-        # mutual information of class and feature, as far as the shrunk ratios show it
-        told = {
-            name: float((self.prior[:, None] * np.exp(ratio) * self._margins[name] * ratio).sum())
-            for name, ratio in whole.items()
-        }
-        order = sorted(whole, key=lambda name: -told[name])
         for size in TOPS:
-            if size < len(order):
-                found.append(replace(default, features=tuple(order[:size])))
+            if size < len(self.order):
+                found.append(replace(default, features=tuple(self.order[:size])))
         return found
 
     def evidence(self, scoring: Scoring) -> dict[str, Floats]:
@@ -103,16 +110,29 @@ class LogRatios:
             found[name] = scoring.beta * whole
         return found
 
-    def factors(self, scoring: Scoring) -> dict[str, CellFactor]:
-        """Factors beta log r + log P(cell): log P(cell | class) where beta is one."""
-        found = {}
-        for name, evidence in self.evidence(scoring).items():
+    def additive(self, scoring: Scoring) -> Additive:
+        """The model that a scoring starts from, before any correction."""
+        tables = self.statistics.tables
+        bins = {name: one.cells.values if one.cells.edges else 0 for name, one in tables.items()}
+        return Additive(self.prior, self.evidence(scoring), bins)
+
+    def factors(self, scoring: Scoring) -> tuple[dict[str, CellFactor], list[PairFactor]]:
+        """Factors beta log r + log P(cell): log P(cell | class) where nothing was corrected."""
+        found, whole = {}, self.additive(scoring)
+        for one in self.statistics.corrections[: scoring.corrections]:
+            whole, _ = whole.corrected(one)
+        for name, evidence in whole.tables.items():
             share = np.ones(evidence.shape[1])
             share[: len(self._margins[name])] = self._margins[name]
             score = evidence + np.log(share)
             cells = self.statistics.tables[name].cells
             found[name] = CellFactor(cells, score - max(0.0, float(score.max())))
-        return found
+        tables = self.statistics.tables
+        pairs = [
+            PairFactor((tables[a].cells, tables[b].cells), (one, two), table)
+            for ((a, one), (b, two)), table in whole.pairs.items()
+        ]
+        return found, pairs
 
 
 def _prior(statistics: Statistics) -> Floats:

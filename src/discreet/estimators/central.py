@@ -70,7 +70,13 @@ class CentralNB(PrivateEstimator):
         Density of numeric features for the methods that fit one.
     selection : bool, default True
         Whether ``"histogram"`` may spend a part of the budget on choosing: with few people 30 % on
-        the best features (not where there is an ``allocation``), with many 5 % between scorings.
+        the best features (not where there is an ``allocation``), with many 5 to 10 % on how they
+        are scored, and how many of them.
+    corrections : bool, default True
+        Whether ``"histogram"``, where there are people enough, may spend a third to two thirds of
+        the budget on tables of what the model so far gets wrong, for each feature and for a few
+        pairs of features that it chooses. Needs ``selection``; left out where there is an
+        ``allocation`` or ``sample_weight``.
     noise : noise law, optional
         For ``"smooth"`` and ``"trimmed"``: one of :mod:`discreet.mechanisms.additive`.
     max_weight : float, optional
@@ -141,6 +147,7 @@ class CentralNB(PrivateEstimator):
         "bins": AUTO_BINS,
         "likelihood": LIKELIHOOD,
         "selection": flag(),
+        "corrections": flag(),
         "noise": instance("a noise law of discreet.mechanisms.additive", _noise_laws).or_none(
             "for the usual one"
         ),
@@ -164,6 +171,7 @@ class CentralNB(PrivateEstimator):
         bins: Any = "auto",
         likelihood: Literal["gaussian", "truncated"] = "gaussian",
         selection: bool = True,
+        corrections: bool = True,
         noise: Any = None,
         max_weight: float | None = None,
         class_prior: Any = None,
@@ -180,6 +188,7 @@ class CentralNB(PrivateEstimator):
         self.bins = bins
         self.likelihood = likelihood
         self.selection = selection
+        self.corrections = corrections
         self.noise = noise
         self.max_weight = max_weight
         self.class_prior = class_prior
@@ -283,6 +292,7 @@ class CentralNB(PrivateEstimator):
                 given["bins"],
                 given["likelihood"],
                 given["selection"],
+                given["corrections"],
                 given["noise"],
                 assumptions,
             ),

@@ -1,6 +1,13 @@
 """The classifier: predicts, explains itself, and is written as plain JSON."""
 
-from discreet.model.factors import CellFactor, Factor, GaussianFactor
+from discreet.model.factors import CellFactor, Factor, GaussianFactor, PairFactor
 from discreet.model.naive_bayes import NaiveBayesModel, normalised
 
-__all__ = ["CellFactor", "Factor", "GaussianFactor", "NaiveBayesModel", "normalised"]
+__all__ = [
+    "CellFactor",
+    "Factor",
+    "GaussianFactor",
+    "NaiveBayesModel",
+    "PairFactor",
+    "normalised",
+]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from discreet.arrays import Floats
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -83,18 +86,22 @@ def strongest_evidence(model: NaiveBayesModel, count: int) -> list[tuple[str, st
     from discreet.model import CellFactor
 
     prior = np.exp(model.log_prior)
-    found = []
+    found: list[tuple[str, str, str, float]] = []
+    told: list[tuple[str, Sequence[str], Floats]] = []
     for factor in model.factors:
         if not isinstance(factor, CellFactor):
             continue
-        likelihood = np.exp(factor.log_probability)
+        told.append((factor.name, factor.cells.labels, factor.log_probability))
+    told += [(" & ".join(pair.names), pair.labels(), pair.scores) for pair in model.pairs]
+    for name, labels, table in told:
+        likelihood = np.exp(table)
         for c, label in enumerate(model.schema.classes):
             others = np.delete(prior, c)
             rest = others @ np.delete(likelihood, c, axis=0) / max(others.sum(), 1e-300)
             with np.errstate(divide="ignore", invalid="ignore"):
-                odds = factor.log_probability[c] - np.log(rest)
+                odds = table[c] - np.log(rest)
             found += [
-                (factor.name, factor.cells.labels[v], str(label), float(value))
+                (name, labels[v], str(label), float(value))
                 for v, value in enumerate(odds)
                 if math.isfinite(value) and value > 0
             ]

@@ -1,4 +1,7 @@
-"""What a feature adds to the score of each class: a table over cells, or a normal density."""
+"""What is added to the score of each class: a feature's table over cells or normal density.
+
+Where a model was corrected, pairs of features add something together, beyond what each adds alone.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.documents import Body
 from discreet.encoding import Cells, numbers_of
 from discreet.errors import FormatError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import cells_from
 
-__all__ = ["CellBody", "CellFactor", "Factor", "GaussianBody", "GaussianFactor", "factor_body"]
+__all__ = [
+    "CellBody",
+    "CellFactor",
+    "Factor",
+    "GaussianBody",
+    "GaussianFactor",
+    "PairBody",
+    "PairFactor",
+    "factor_body",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +127,72 @@ class GaussianFactor:
 Factor = CellFactor | GaussianFactor
 
 
+@dataclass(frozen=True, eq=False)
+class PairFactor:
+    """What two features add together: a table over groups of cells of one and of the other.
+
+    Parameters
+    ----------
+    cells : pair of Cells
+    groups : pair of tuple of int
+        The group of each cell; -1 for a cell that is to be ignored.
+    scores : array of shape (classes, groups of the first times groups of the second)
+    """
+
+    cells: tuple[Cells, Cells]
+    groups: tuple[tuple[int, ...], tuple[int, ...]]
+    scores: Floats
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the two features."""
+        return self.cells[0].feature.name, self.cells[1].feature.name
+
+    def check(self, classes: int) -> None:
+        """Refuse what does not fit the cells or is not a number."""
+        named = " and ".join(self.names)
+        if len(set(self.names)) < 2:
+            raise FormatError(f"{named}: a pair is of two features")
+        widths = []
+        for cells, groups in zip(self.cells, self.groups, strict=True):
+            if len(groups) != cells.size or min(groups) < -1 or max(groups) < 0:
+                raise FormatError(f"{named}: the groups do not fit the cells")
+            widths.append(max(groups) + 1)
+        if self.scores.shape != (classes, widths[0] * widths[1]):
+            raise FormatError(f"{named}: the factor does not fit its groups")
+        if not np.isfinite(self.scores).all():
+            raise FormatError(f"{named}: a score is not a number")
+
+    @cached_property
+    def index(self) -> Integers:
+        """Which column of ``scores`` two cells have; one more than the last if they have none."""
+        one, two = (np.array(groups)[:, None] for groups in self.groups)
+        joint = one * (max(self.groups[1]) + 1) + two.T
+        return np.asarray(np.where((one < 0) | (two.T < 0), self.scores.shape[1], joint))
+
+    @cached_property
+    def by_cells(self) -> Floats:
+        """What each two cells add, of shape (cells of one, cells of the other, classes)."""
+        ignored = np.zeros((1, len(self.scores)))
+        return np.concatenate([np.ascontiguousarray(self.scores.T), ignored])[self.index]
+
+    def labels(self) -> list[str]:
+        """The columns of ``scores``, in words."""
+        words = [
+            [
+                _joined([cells.labels[i] for i in np.flatnonzero(np.array(groups) == g)])
+                for g in range(max(groups) + 1)
+            ]
+            for cells, groups in zip(self.cells, self.groups, strict=True)
+        ]
+        return [f"{a} & {b}" for a in words[0] for b in words[1]]
+
+
+def _joined(labels: list[str]) -> str:
+    """A few cells in words: all of them, or the first and the last."""
+    return " | ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
+
+
 def _log(probability: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probability))
@@ -130,8 +208,15 @@ def _log_ndtr_between(low: Floats, high: Floats) -> Floats:
     return np.asarray(b + np.log1p(-np.exp(np.minimum(a - b, -1e-300))))
 
 
-def factor_body(factor: Factor) -> dict[str, Any]:
+def factor_body(factor: Factor | PairFactor) -> dict[str, Any]:
     """Plain values for JSON."""
+    if isinstance(factor, PairFactor):
+        return {
+            "features": list(factor.names),
+            "edges": [list(cells.edges) for cells in factor.cells],
+            "groups": [list(groups) for groups in factor.groups],
+            "scores": factor.scores.tolist(),
+        }
     if isinstance(factor, CellFactor):
         return {
             "kind": "cells",
@@ -161,6 +246,21 @@ class CellBody(Body):
         """The factor, if it fits the schema."""
         cells = cells_from(schema, self.feature, self.edges)
         return CellFactor(cells, np.array(self.log_probability, dtype=float))
+
+
+class PairBody(Body):
+    """The shape of a table of two features on disk."""
+
+    features: tuple[str, str]
+    edges: tuple[list[float], list[float]]
+    groups: tuple[list[int], list[int]]
+    scores: list[list[float]]
+
+    def factor(self, schema: Schema) -> PairFactor:
+        """The factor, if it fits the schema."""
+        one, two = (cells_from(schema, *of) for of in zip(self.features, self.edges, strict=True))
+        groups = (tuple(self.groups[0]), tuple(self.groups[1]))
+        return PairFactor((one, two), groups, np.array(self.scores, dtype=float))
 
 
 class GaussianBody(Body):

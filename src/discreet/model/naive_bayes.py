@@ -2,6 +2,8 @@
 
     log P(c | x) = log P(c) + sum over features j of log P(x_j | c) + constant
 
+Where it was corrected, a few pairs of features add a table of their own.
+
 Factors are tables over public cells (categories or bins) or normal densities, plain or truncated
 to the public bounds, mixed freely in one model. Everything is done with logarithms.
 """
@@ -19,7 +21,7 @@ from pydantic import Field
 
 from discreet.arrays import Floats
 from discreet.documents import Body, dump, load, read_text
-from discreet.encoding import columns_of, numbers_of, refuse_infinity
+from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
 from discreet.errors import FormatError
 from discreet.model.explanation import Evidence, Explanation, show_model
 from discreet.model.factors import (
@@ -28,6 +30,8 @@ from discreet.model.factors import (
     Factor,
     GaussianBody,
     GaussianFactor,
+    PairBody,
+    PairFactor,
     factor_body,
 )
 from discreet.privacy import Guarantee, GuaranteeBody
@@ -36,7 +40,7 @@ from discreet.schema import Schema, SchemaBody
 
 __all__ = ["NaiveBayesModel", "normalised"]
 
-VERSION = 2
+VERSION = 3
 CHUNK = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
 
@@ -55,6 +59,8 @@ class NaiveBayesModel:
         The promise under which it was trained; void where the schema was inferred.
     projection : Projection, optional
         What makes the columns of ``schema`` from the original ones; without one they are the same.
+    pairs : sequence of PairFactor
+        What pairs of features add beyond what each of them adds alone.
 
     Attributes
     ----------
@@ -67,6 +73,7 @@ class NaiveBayesModel:
     factors: Sequence[Factor]
     guarantee: Guarantee = field(default_factory=Guarantee.nothing)
     projection: Projection | None = None
+    pairs: Sequence[PairFactor] = ()
     inputs: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +88,7 @@ class NaiveBayesModel:
             raise FormatError("the projection makes other features than the model's schema has")
         if self.log_prior.shape != (classes,) or not (self.log_prior <= 1e-9).all():
             raise FormatError(f"the prior does not fit {classes} classes")
-        for factor in self.factors:
+        for factor in (*self.factors, *self.pairs):
             factor.check(classes)
 
     @property
@@ -101,12 +108,19 @@ class NaiveBayesModel:
             columns = self.projection.columns(columns)
         score = np.tile(self.log_prior, (rows, 1))
         numbers: list[tuple[GaussianFactor, Any]] = []
+        found: dict[Cells, Any] = {}  # a pair mostly has the cells of its features' own tables
         for factor in self.factors:
             if isinstance(factor, CellFactor):
                 by_cell = np.ascontiguousarray(factor.log_probability.T)
-                score += by_cell[factor.cells.column(columns[factor.name])]
+                found[factor.cells] = factor.cells.column(columns[factor.name])
+                score += by_cell[found[factor.cells]]
             else:
                 numbers.append((factor, columns[factor.name]))
+        for pair in self.pairs:
+            for own in pair.cells:
+                if own not in found:
+                    found[own] = own.column(columns[own.feature.name])
+            score += pair.by_cells[found[pair.cells[0]], found[pair.cells[1]]]
         if numbers:
             tokens, outliers = self.schema.missing_tokens, self.schema.outliers
             matrix = np.empty((rows, len(numbers)))
@@ -186,6 +200,12 @@ class NaiveBayesModel:
             score = alone.score_columns(columns, 1)[0]
             label = factor.label(columns[factor.name][0], self.schema)
             evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
+        for pair in self.pairs:
+            indices = [own.column(columns[own.feature.name])[0] for own in pair.cells]
+            score = pair.by_cells[indices[0], indices[1]]
+            label = " & ".join(own.labels[i] for own, i in zip(pair.cells, indices, strict=True))
+            odds = float(score[winner] - score[other])
+            evidence.append(Evidence(" & ".join(pair.names), label, odds))
         evidence.sort(key=lambda one: -abs(one.log_odds))
         return Explanation(
             str(self.schema.classes[winner]),
@@ -225,6 +245,7 @@ class NaiveBayesModel:
             "factors": factors,
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
+            "pairs": [factor_body(pair) for pair in self.pairs],
         }
         return dump("model", VERSION, body)
 
@@ -237,7 +258,8 @@ class NaiveBayesModel:
             factors = [factor.factor(schema) for factor in body.factors]
             promise = body.guarantee.guarantee()
             projection = None if body.projection is None else body.projection.projection(schema)
-            return cls(schema, np.array(body.log_prior), factors, promise, projection)
+            pairs = [pair.factor(schema) for pair in body.pairs]
+            return cls(schema, np.array(body.log_prior), factors, promise, projection, pairs)
         except ValueError as error:
             raise FormatError(f"this model contradicts itself: {error}") from None
 
@@ -269,3 +291,4 @@ class ModelBody(Body):
     factors: list[CellBody | GaussianBody]
     guarantee: GuaranteeBody
     projection: ProjectionBody | None
+    pairs: list[PairBody]

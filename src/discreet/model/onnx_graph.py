@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
-from discreet.model import CellFactor, GaussianFactor, NaiveBayesModel
+from discreet.encoding import Cells
+from discreet.model import GaussianFactor, NaiveBayesModel, PairFactor
 from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, text_of
 
@@ -67,7 +68,8 @@ class Graph:
 
     def _inputs(self) -> list[Any]:
         """Declare the columns that are read, and make components of them where the model does."""
-        names = [factor.name for factor in self.model.factors]
+        pairs = (name for pair in self.model.pairs for name in pair.names)
+        names = list(dict.fromkeys([*(factor.name for factor in self.model.factors), *pairs]))
         projection = self.model.projection
         if projection is not None and any(one.name in names for one in projection.components):
             made = {one.name for one in projection.components}
@@ -111,13 +113,18 @@ class Graph:
         """Joint: log P(c) + sum of log P(x_j | c), added up in the model's own order."""
         joint = self._constant(self.model.log_prior[None, :])
         dense: list[GaussianFactor] = []
+        codes_of: dict[Cells, str] = {}
         for factor in self.model.factors:
             if isinstance(factor, GaussianFactor):
                 dense.append(factor)
                 continue
-            codes = self._codes(factor)
+            codes = codes_of[factor.cells] = self._codes(factor.cells)
             # the last row is the cell of everything the model would refuse: it adds nothing
             table = np.vstack([factor.log_probability.T, np.zeros(len(self.model.log_prior))])
+            joint = self._add("Add", joint, self._add("Gather", self._constant(table), codes))
+        for pair in self.model.pairs:
+            codes = self._joint_codes(pair, codes_of)
+            table = np.vstack([pair.scores.T, np.zeros(len(self.model.log_prior))])
             joint = self._add("Add", joint, self._add("Gather", self._constant(table), codes))
         if dense:
             joint = self._add("Add", joint, self._densities(dense))
@@ -141,9 +148,22 @@ class Graph:
         total = self._add("ReduceSum", self._add("Exp", shifted), last)
         self._add("Exp", self._add("Sub", shifted, self._add("Log", total)), out=probabilities)
 
-    def _codes(self, factor: CellFactor) -> str:
+    def _joint_codes(self, pair: PairFactor, known: dict[Cells, str]) -> str:
+        """Columns of a pair's scores, of shape (rows,); their number stands for "leave it out"."""
+        for cells in pair.cells:
+            known.setdefault(cells, "")
+            known[cells] = known[cells] or self._codes(cells)
+        # a row and a column more, for what the model would refuse
+        index = np.full([cells.size + 1 for cells in pair.cells], pair.scores.shape[1])
+        index[:-1, :-1] = pair.index
+        width = self._constant(np.array(index.shape[1]))
+        row = self._add("Mul", known[pair.cells[0]], width)
+        place = self._add("Add", row, known[pair.cells[1]])
+        return self._add("Gather", self._constant(index.ravel()), place)
+
+    def _codes(self, cells: Cells) -> str:
         """Cell indices, of shape (rows,); the number of cells stands for "leave it out"."""
-        cells, column = factor.cells, self.column[factor.name]
+        column = self.column[cells.feature.name]
         absent = cells.size if cells.missing is None else cells.missing
         axis = self._constant([1])
         if isinstance(cells.feature, Categorical):

@@ -69,6 +69,11 @@ class Beliefs:
         """What a released model says; answers that it ignores count as impossible."""
         if model.schema.digest != questionnaire.schema.digest:
             raise SchemaError("the model was trained for other questions than these")
+        if model.pairs:
+            raise SchemaError(
+                "the model has tables of pairs of features, whose answers are not independent "
+                "within a class; train one with corrections=False"
+            )
         found = {}
         for name in questionnaire.schema.names:
             size = questionnaire.cells[name].size

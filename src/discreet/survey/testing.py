@@ -173,6 +173,11 @@ class _Hits:
                 f"the model predicts {model.schema.target}, the questionnaire asks for "
                 f"{schema.target}; they must have the same classes"
             )
+        if model.pairs:
+            raise SchemaError(
+                "the model has tables of pairs of features, whose answers are not independent "
+                "within a class; train one with corrections=False"
+            )
         self.factors = []
         for factor in model.factors:
             if factor.name not in questionnaire.place:

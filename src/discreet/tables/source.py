@@ -8,7 +8,7 @@ Nothing in this module is private. What it returns must not leave the curator wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -20,28 +20,32 @@ from discreet.encoding import Bins, Cells
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
-from discreet.tables.in_memory import Counter, count_arrays
+from discreet.tables.in_memory import Binner, Counter, count_arrays
 
-__all__ = ["Columns", "Source", "TableSource"]
+__all__ = ["Columns", "Sampling", "Source", "TableSource"]
 
-Batch = tuple[Mapping[str, Any], CellCodes]
+Batch = tuple[dict[str, Any], CellCodes]
 
 Progress = Callable[[int, int], None]
 
 WEIGHT_STEPS = 1024
 BATCH = 65_536
+AT_HAND, AT_HAND_ELSEWHERE = 300_000, 100_000
+"""Rows that are kept to be looked at again and again, of a table in memory and of another."""
 
 
 class Source(Protocol):
     """Rows that can be counted and, batch by batch, scored.
 
     One record changes a count by at most ``unit``, each of which stands for ``value`` people: 1
-    and 1, unless records carry weights.
+    and 1, unless records carry weights. ``at_hand`` is how many rows may be kept to be looked at
+    again and again; of more, a random share is.
     """
 
     schema: Schema
     unit: int
     value: float
+    at_hand: int
 
     def totals(self) -> Array:
         """How many records each class has."""
@@ -52,16 +56,55 @@ class Source(Protocol):
         bins: Bins | None = None,
         moments: Literal["grid"] | None = None,
         order: bool = False,
+        sampling: Sampling | None = None,
     ) -> Statistics:
-        """Exact statistics."""
+        """Exact statistics; all rows pass the sampling on the way, if there is one."""
         ...
 
-    def batches(self, share: Fraction, random: Random) -> Iterator[Batch]:
-        """Columns and class indices of a random share of the rows, some at a time.
-
-        Every row is in it by a coin of its own, independent of all data.
-        """
+    def batches(self) -> Iterator[Batch]:
+        """Columns and class indices of all rows, some at a time."""
         ...
+
+
+class Sampling:
+    """Keeps a random share of all rows that pass: each by a coin of its own, whatever it holds.
+
+    Parameters
+    ----------
+    share : Fraction
+        How often a coin shows heads; 0 to 1.
+    random : Random
+
+    Attributes
+    ----------
+    codes : list of arrays
+        Class indices of what was kept, batch by batch.
+    cells : dict of feature name to list of arrays
+        Cell indices of it.
+    """
+
+    def __init__(self, share: Fraction, random: Random) -> None:
+        self.share, self.random = share, random
+        self.codes: list[Any] = [np.empty(0, dtype=np.int32)]
+        self.cells: dict[str, list[Any]] = {}
+
+    def add(self, columns: Mapping[str, Any], codes: Array, cells: Mapping[str, Cells]) -> None:
+        """Throw the coins of some rows."""
+        if self.share == 0:
+            return
+        rows = None
+        if self.share < 1:
+            rows = np.flatnonzero(self.random.bernoulli(self.share, len(codes)))
+            codes = codes[rows]
+        self.codes.append(codes)
+        for name, one in cells.items():
+            column = columns[name]
+            if rows is not None:  # Arrow's arrays and pandas' series know how to take rows
+                own = isinstance(column, np.ndarray) or not hasattr(column, "take")
+                column = np.asarray(column)[rows] if own else column.take(rows)
+            small = np.int16 if one.size < 1 << 15 else np.int32
+            found = cells_of(one, column).astype(small, copy=False)
+            self.cells.setdefault(name, []).append(found)
 
 
 class Columns:
@@ -87,7 +130,7 @@ class Columns:
         weights: Array | None = None,
         largest: float | None = None,
     ) -> None:
-        self.schema, self.codes = schema, codes
+        self.schema, self.codes, self.at_hand = schema, codes, AT_HAND
         self.columns = {name: _array(columns[name]) for name in schema.names}
         self.weights, self.unit, self.value = weights, 1, 1.0
         if weights is not None and largest is not None:
@@ -103,8 +146,12 @@ class Columns:
         bins: Bins | None = None,
         moments: Literal["grid"] | None = None,
         order: bool = False,
+        sampling: Sampling | None = None,
     ) -> Statistics:
         """Exact statistics."""
+        if sampling is not None:
+            cells = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
+            sampling.add(self.columns, self.codes, cells)
         if bins is not None and moments is None and not order and self.weights is None:
             return self._counted(bins)
         return count_arrays(
@@ -136,14 +183,9 @@ class Columns:
         ordered = {name: tables[name] for name in self.schema.names}
         return Statistics(self.schema, self.totals(), tables=ordered)
 
-    def batches(self, share: Fraction, random: Random) -> Iterator[Batch]:
-        """All sampled rows at once."""
-        if share == 1:
-            yield self.columns, self.codes
-            return
-        rows = np.flatnonzero(random.bernoulli(share, len(self.codes)))
-        columns = {name: np.asarray(column)[rows] for name, column in self.columns.items()}
-        yield columns, self.codes[rows]
+    def batches(self) -> Iterator[Batch]:
+        """All rows at once."""
+        yield self.columns, self.codes
 
 
 class TableSource:
@@ -170,7 +212,7 @@ class TableSource:
         from discreet.tables.engines import open_rows
 
         self.schema, self.source, self.progress = schema, source, progress
-        self.unit, self.value = 1, 1.0
+        self.unit, self.value, self.at_hand = 1, 1.0, AT_HAND_ELSEWHERE
         self.rows = open_rows(source, [*schema.names, schema.target], table=table)
         self.classes = Cells.of(schema, schema.target)
 
@@ -188,6 +230,7 @@ class TableSource:
         bins: Bins | None = None,
         moments: Literal["grid"] | None = None,
         order: bool = False,
+        sampling: Sampling | None = None,
     ) -> Statistics:
         """Exact statistics, counted where the rows lie."""
         from discreet.tables.counting import Counting
@@ -207,7 +250,11 @@ class TableSource:
             }
         rest = [feature for feature in self.schema.features if feature.name not in streamed]
         with reading(self.source):
-            tables = self._binned(streamed) if streamed else {}
+            tables = self._binned(streamed, bins, sampling) if streamed else {}
+            if sampling is not None and not streamed:
+                cells = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
+                for columns, codes in self.batches():
+                    sampling.add(columns, codes, cells)
             if not rest:  # everyone is in one cell of any table
                 totals = next(iter(tables.values())).counts.sum(axis=1)
                 return Statistics(self.schema, totals, tables=tables)
@@ -220,38 +267,47 @@ class TableSource:
             self.schema, found.totals, tables=ordered, moments=found.moments, orders=found.orders
         )
 
-    def _binned(self, cells: dict[str, Cells]) -> dict[str, Table]:
-        from discreet.tables.engines import arrow_batches
-
+    def _binned(
+        self, cells: dict[str, Cells], bins: Bins | None, sampling: Sampling | None
+    ) -> dict[str, Table]:
+        """Tables of plain numbers; where there is a sampling, all columns pass it in one go."""
         counter = Counter(cells, len(self.schema.classes))
-        wanted = self.rows.select(*cells, self.schema.target)
-        for done, batch in enumerate(arrow_batches(wanted, 2 * BATCH)):
-            columns = {n: batch.column(n).to_numpy(zero_copy_only=False) for n in cells}
-            counter.add(columns, self.classes.column(batch.column(self.schema.target)))
-            if self.progress is not None:
-                self.progress(done, done + 1)
+        every = cells
+        if sampling is not None and sampling.share:
+            every = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
+        for columns, codes in self.batches(list(every)):
+            numbers = {n: columns[n].to_numpy(zero_copy_only=False) for n in cells}
+            counter.add(numbers, codes)
+            if sampling is not None:
+                sampling.add(columns | numbers, codes, every)
         return counter.tables()
 
-    def batches(self, share: Fraction, random: Random) -> Iterator[Batch]:
-        """Arrow batches; the engine throws the coins, which need not be secret."""
-        import ibis
-
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Arrow batches of all rows; only some columns, if they are named."""
         from discreet.tables.engines import arrow_batches, reading
 
-        names = [*self.schema.names, self.schema.target]
-        rows = self.rows.select(*names)
-        if share < 1:
-            rows = rows.filter(ibis.random() < float(share))
+        wanted = [*(self.schema.names if names is None else names), self.schema.target]
         with reading(self.source):
-            for batch in arrow_batches(rows, BATCH):
-                columns = {name: batch.column(name) for name in names}
+            for done, batch in enumerate(arrow_batches(self.rows.select(*wanted), 2 * BATCH)):
+                columns = {name: batch.column(name) for name in wanted}
                 yield columns, self.classes.column(columns.pop(self.schema.target))
+                if self.progress is not None:
+                    self.progress(done, done + 1)
 
 
 def _array(column: Any) -> Any:
     """Numbers of a data frame as an array; other columns as they are."""
     dtype = getattr(column, "dtype", None)
     return np.asarray(column) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else column
+
+
+def cells_of(cells: Cells, column: Any) -> Array:
+    """The cell of every value of a column, plain numbers the fast way."""
+    if isinstance(cells.feature, Numeric) and len(column) > BATCH and _plain(column):
+        parts = (column[start : start + BATCH] for start in range(0, len(column), BATCH))
+        binner = Binner(cells)
+        return np.concatenate([binner(np.ascontiguousarray(part)) for part in parts])
+    return cells.column(column)
 
 
 def _plain(column: Any) -> bool:

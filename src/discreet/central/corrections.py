@@ -1,0 +1,291 @@
+"""Corrections: tables that count what the model so far gets wrong (docs/maths.md, "Corrections").
+
+Where there are people enough, independence is what limits a Naive Bayes model, not the noise. Then
+a part of the budget pays for
+
+1. the start: which of the usual scorings, and how far it is toned down, describes the rows best;
+2. features, those that say most first: for every cell the sum of residuals (class minus expected
+   class) and of curvatures of the model so far, with noise. They change the feature's table;
+3. a few pairs of features, chosen by how wrong the model is in their cells: the same for a pair;
+4. the last choice: which of the models made on the way, or of the usual ones with all or few
+   features, classifies most rows right.
+
+Accounting: rows are looked at through three numbers. A row's residuals and curvature are whole
+numbers whose absolute values add up to at most 1024, so one more record changes a table of their
+sums by at most 1024 in all, and the sum of their absolute values in cells by at most 1024, up *or
+down*: pairs are drawn with exp(epsilon q / 2). The qualities of the start (at most 1024 a row) and
+of the last choice (1) can only rise. All shares are charged; all of them see the same rows, and who
+is among those is decided by one coin a row, which is charged as if it had always shown heads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from discreet.arrays import Floats, Integers
+from discreet.central.budget import Budget, Noise
+from discreet.central.choice import Sample, choose, enough, right
+from discreet.estimation.log_ratios import LogRatios
+from discreet.randomness import Random
+from discreet.statistics import Correction, Scoring, Statistics
+
+__all__ = ["Plan", "corrected", "likeliness", "residuals", "summed"]
+
+UNIT = 1024
+"""Steps of the largest residual, in which they are counted."""
+FROM = 75.0
+"""People a class and unit of noise of a table from which on corrections pay."""
+TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25)
+WORST = 4.0
+"""A row's log-loss counts up to here."""
+FEWEST, PER_FEATURE = 6, 0.15
+"""Features that are corrected: at least, and for each of u times their share."""
+PER_PAIR, MOST_PAIRS = 45.0, 6
+BEST = 10
+"""Of so many of the best features pairs are made."""
+GROUPS = 6
+"""Into how many groups of cells a feature of a pair is cut."""
+FOR_TABLE = Fraction(8, 10)
+"""Of the share of a pair; the rest chooses it."""
+EITHER_WAY = 2
+"""A quality that may fall as well as rise costs twice as much."""
+PAIR_ROWS = 200_000
+"""Rows times residuals of each that a pair is chosen by."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shares of the budget, from what is already private.
+
+    Parameters
+    ----------
+    start, features, pairs, last, whole : Fraction
+        Of the steps above, and all together.
+    number, times : int
+        Of features and of pairs.
+    people : float
+        How many rows there are about, by what is already private.
+    """
+
+    start: Fraction
+    features: Fraction
+    pairs: Fraction
+    last: Fraction
+    whole: Fraction
+    number: int
+    times: int
+    people: float
+
+    @classmethod
+    def of(cls, u: float, features: int, whole: Fraction, people: float) -> Plan | None:
+        """What so many people a class and unit of noise can pay for; None if not enough.
+
+        >>> plan = Plan.of(300.0, 20, Fraction(1), 10_000)
+        >>> float(plan.features), float(plan.pairs), plan.number, plan.times
+        (0.2, 0.18, 9, 1)
+        """
+        if not u >= FROM or features < 2:
+            return None
+        tables = min(0.35, 0.2 * math.log10(u / 30))
+        twos = min(0.28, 0.9 * tables)
+        number = round(min(features, max(FEWEST, PER_FEATURE * u * tables)))
+        times = math.floor(min(max(u * twos / PER_PAIR, 1), MOST_PAIRS))
+        start, singles, pairs, last = (
+            whole * Fraction(round(1000 * one), 1000) for one in (0.03, tables, twos, 0.04)
+        )
+        together = start + singles + pairs + last
+        return cls(start, singles, pairs, last, together, number, times, people)
+
+
+def residuals(scores: Floats, codes: Integers) -> tuple[Floats, Floats]:
+    """Residuals, of shape (rows, 1 or classes), and curvatures of rows, in whole 1/1024.
+
+    Two classes: y - q and q (1 - q), together 1 - P(y)^2. More: onehot - p and a quarter of
+    sum of p (1 - p), the row divided by what they add up to where that is more than one. They are
+    rounded towards zero, so that the absolute values of a row add up to at most 1024.
+    """
+    if scores.shape[1] == 2:
+        with np.errstate(over="ignore"):
+            q = 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
+        left, curved = (codes - q)[:, None], q * (1 - q)
+    else:
+        left = np.exp(scores - scores.max(axis=1, keepdims=True))
+        left /= -left.sum(axis=1, keepdims=True)
+        curved = (1 - (left * left).sum(axis=1)) / 4
+        left[np.arange(len(codes)), codes] += 1
+        curved = np.maximum(curved, 0.0)
+        over = np.maximum(np.abs(left).sum(axis=1) + curved, 1.0)
+        left /= over[:, None]
+        curved = curved / over
+    left, curved = np.trunc(UNIT * left), np.trunc(UNIT * curved)
+    return left, curved
+
+
+def summed(index: Integers, cells: int, numbers: Sequence[Floats]) -> Floats:
+    """Sums of each of the numbers over the rows of each cell; the cell after the last is ignored.
+
+    Whole numbers below 2^53, so that floating point adds them up exactly.
+    """
+    rows = [np.bincount(index, one, minlength=cells + 1)[:cells] for one in numbers]
+    return np.array(rows)
+
+
+def likeliness(scores: Floats, codes: Integers) -> int:
+    """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
+    away = scores - scores.max(axis=1, keepdims=True)
+    log_p = away[np.arange(len(codes)), codes] - np.log(np.exp(away).sum(axis=1))
+    part = np.clip(1 + np.maximum(log_p, -WORST) / WORST, 0.0, 1.0)
+    return int(np.floor(UNIT * part).sum())
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What a correction is about: features with groups of their cells."""
+
+    groups: Mapping[str, tuple[int, ...]]
+
+    @property
+    def size(self) -> int:
+        return math.prod(max(groups) + 1 for groups in self.groups.values())
+
+    def index(self, sample: Sample) -> Integers:
+        """The cell of every row; ``size`` for those that the model ignores."""
+        found, ignored = np.zeros(len(sample.codes), dtype=np.int64), None
+        for name, groups in self.groups.items():
+            own = np.array(groups)[sample.cells[name]]
+            found *= max(groups) + 1
+            found += own
+            if min(groups) < 0:
+                ignored = own < 0 if ignored is None else ignored | (own < 0)
+        if ignored is not None:
+            found[ignored] = self.size
+        return found
+
+
+def corrected(
+    sample: Sample, released: Statistics, budget: Budget, plan: Plan, random: Random
+) -> Statistics:
+    """The statistics with corrections, and the scoring that was chosen in the end."""
+    ratios = LogRatios(released)
+    usual = ratios.candidates()
+    few = sample.some(enough(budget.strength(plan.last), plan.people), random)
+    start = _start(few, ratios, usual, budget.selection("choice of start", plan.start), random)
+    candidates = [*usual, start]
+    quality = right(few, ratios, [ratios.evidence(one) for one in candidates])
+    making = _Making(sample, ratios, start)
+    order = ratios.order[: plan.number]
+    about: list[_Cells | None] = [_Cells({name: _looked(released, name)}) for name in order]
+    about += [None] * plan.times  # pairs are chosen when it is their turn
+    part = FOR_TABLE if len(ratios.order) > 2 else Fraction(1)  # of two features there is one pair
+    for done, cells in enumerate(about, 1):
+        share = plan.features / len(order)
+        if cells is None:
+            share = part * plan.pairs / plan.times
+            epsilon = Fraction(0)
+            if part < 1:
+                name = f"choice of pair {done - len(order)} of {plan.times}"
+                epsilon = budget.selection(name, plan.pairs / plan.times - share)
+            cells = _pair(making, plan.people, epsilon, budget.scale(share), random)
+        noise = budget.noise(f"residuals of {' and '.join(cells.groups)}", share, UNIT)
+        making.take(cells, noise, random)
+        if done in (len(order) // 4, len(order) // 2) or done >= len(order):
+            candidates.append(replace(start, corrections=done))
+            best = making.scores[few.rows].argmax(axis=1)
+            quality.append(int(np.count_nonzero(best == few.codes)))
+    epsilon = budget.selection("choice of scoring", plan.last)
+    chosen = candidates[choose(quality, epsilon, random)]
+    return replace(released, scoring=chosen, corrections=making.made[: chosen.corrections])
+
+
+class _Making:
+    """A model in the making, and what it says about every row."""
+
+    def __init__(self, sample: Sample, ratios: LogRatios, start: Scoring) -> None:
+        self.sample, self.ratios = sample, ratios
+        self.model = ratios.additive(start)
+        self.scores = sample.scores(np.log(ratios.prior), self.model.tables)
+        self.made: tuple[Correction, ...] = ()
+
+    def take(self, cells: _Cells, noise: Noise, random: Random) -> None:
+        """Count with noise what the model gets wrong in some cells, and correct it there."""
+        left, curved = residuals(self.scores, self.sample.codes)
+        index = cells.index(self.sample)
+        noisy = noise.add(summed(index, cells.size, [*left.T, curved]), random) / UNIT
+        one = Correction(cells.groups, noisy[:-1], noisy[-1], noise.variance / UNIT**2)
+        self.model, move = self.model.corrected(one)
+        self.made += (one,)
+        ignored = np.zeros((1, len(move)))
+        self.scores += np.concatenate([move.T, ignored])[index]
+
+
+def _start(
+    few: Sample,
+    ratios: LogRatios,
+    usual: Sequence[Scoring],
+    epsilon: Fraction,
+    random: Random,
+) -> Scoring:
+    """Which way of scoring all features, and how far toned down, makes the rows most likely."""
+    ways = [one for one in usual if one.features is None and one.beta == 1]
+    log_prior, starts, quality = np.log(ratios.prior), [], []
+    for way in ways:
+        whole = few.scores(log_prior, ratios.evidence(way)) - log_prior
+        for beta in TEMPERATURES:
+            starts.append(replace(way, beta=beta))
+            quality.append(likeliness(log_prior + beta * whole, few.codes))
+    return starts[choose(quality, epsilon / UNIT, random)]
+
+
+def _pair(
+    making: _Making, people: float, epsilon: Fraction, scale: float, random: Random
+) -> _Cells:
+    """The pair in whose cells the model is most wrong, by the exponential mechanism."""
+    ratios, classes = making.ratios, len(making.ratios.prior)
+    best = {name: _grouped(ratios, name) for name in ratios.order[:BEST]}
+    pairs = [_Cells({a: best[a], b: best[b]}) for a, b in combinations(best, 2)]
+    if len(pairs) == 1:
+        return pairs[0]
+    some = making.sample.some(Fraction(min(1.0, PAIR_ROWS / max(classes * people, 1.0))), random)
+    left, _ = residuals(making.scores[some.rows], some.codes)
+    quality = []
+    for cells in pairs:
+        table = summed(cells.index(some), cells.size, [*left.T])
+        # how wrong the model is there, less a price for every cell
+        quality.append(int(np.abs(table).sum()) - round(UNIT * scale * table.size))
+    return pairs[choose(quality, epsilon / (EITHER_WAY * UNIT), random)]
+
+
+def _looked(statistics: Statistics, name: str) -> tuple[int, ...]:
+    """Every cell a group of its own; -1 for the one that the model ignores."""
+    cells = statistics.tables[name].cells
+    if cells.missing is not None and statistics.schema.missing == "skip":
+        return (*range(cells.size - 1), -1)
+    return tuple(range(cells.size))
+
+
+def _grouped(ratios: LogRatios, name: str) -> tuple[int, ...]:
+    """Cells in at most six groups of about equally many people, as the noisy table has them.
+
+    Bins are joined with their neighbours, categories with those of like evidence.
+    """
+    looked = _looked(ratios.statistics, name)
+    if max(looked) < GROUPS:
+        return looked
+    table = ratios.statistics.tables[name]
+    used = np.flatnonzero(np.array(looked) >= 0)
+    order = np.arange(len(used))
+    if not table.cells.edges:
+        evidence = ratios.evidence(ratios.statistics.scoring)[name]
+        order = np.argsort(evidence[int(np.argmax(ratios.prior)), used], kind="stable")
+    people = np.maximum(table.counts.sum(axis=0), 0.0)[used][order] + 1.0
+    middle = (people.cumsum() - people / 2) / people.sum()
+    _, group = np.unique((GROUPS * middle).astype(int), return_inverse=True)
+    found = np.full(len(looked), -1)
+    found[used[order]] = group
+    return tuple(int(one) for one in found)
