@@ -1,0 +1,218 @@
+"""Corrections from rows to a file: when they are made, what they bring, and that they travel."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema, Statistics, estimate
+from discreet.errors import FormatError, SchemaError
+from discreet.model.explanation import strongest_evidence
+
+SCHEMA = Schema(
+    [
+        Categorical("left", ["a", "b"]),
+        Categorical("right", ["a", "b"]),
+        Numeric("age", 0, 80),
+    ],
+    "same",
+    ["no", "yes"],
+)
+
+
+def people(rows=20_000, seed=0):
+    """The class is whether two features agree, which none of them tells alone."""
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, 2, (2, rows))
+    same = (left == right) ^ (rng.random(rows) < 0.1)
+    table = pd.DataFrame(
+        {
+            "left": np.where(rng.random(rows) < 0.05, None, np.array(["a", "b"])[left]),
+            "right": np.array(["a", "b"])[right],
+            "age": np.clip(rng.normal(40 + 2 * same, 12, rows), 0, 80),
+        }
+    )
+    return table, np.where(same, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def corrected():
+    X, y = people()
+    return CentralNB(2.0, schema=SCHEMA, random_state=0).fit(X, y)
+
+
+def test_a_pair_is_found_that_naive_bayes_cannot_see(corrected):
+    X, y = people(seed=1)
+    plain = CentralNB(2.0, schema=SCHEMA, corrections=False, random_state=0).fit(*people())
+    assert plain.score(X, y) < 0.6
+    assert corrected.score(X, y) > 0.85
+    assert {"left", "right"} in [set(pair.names) for pair in corrected.model_.pairs]
+    assert not plain.model_.pairs
+    assert not plain.statistics_.corrections
+
+
+def test_estimating_again_gives_the_same_model_also_from_a_file(corrected):
+    again = estimate(Statistics.from_json(corrected.statistics_.to_json()))
+    assert again.to_json() == corrected.model_.to_json()
+    assert NaiveBayesModel.from_json(again.to_json()).to_json() == corrected.model_.to_json()
+    X, _ = people(500, seed=2)
+    read = NaiveBayesModel.from_json(again.to_json())
+    np.testing.assert_array_equal(read.predict_log_proba(X), corrected.predict_log_proba(X))
+
+
+def test_older_files_are_refused_with_a_sentence(corrected):
+    for text, kind in (
+        (corrected.statistics_.to_json(), Statistics),
+        (corrected.model_.to_json(), NaiveBayesModel),
+    ):
+        old = json.loads(text)
+        old["version"] -= 1
+        with pytest.raises(FormatError, match="version"):
+            kind.from_json(json.dumps(old))
+
+
+def test_a_prediction_is_explained_by_features_and_pairs(corrected):
+    row = {"left": "a", "right": "b", "age": 40.0}
+    told = corrected.model_.explain(row)
+    assert told.predicted == "no"
+    pairs = [one for one in told.evidence if " & " in one.feature]
+    best = max(pairs, key=lambda one: one.log_odds)
+    assert set(best.feature.split(" & ")) == {"left", "right"}
+    assert set(best.value.split(" & ")) == {"a", "b"}
+    joint = corrected.predict_joint_log_proba(pd.DataFrame([row]))[0]
+    assert told.log_odds == pytest.approx(joint[0] - joint[1])
+    assert " & " in str(told)
+    assert any(" & " in feature for feature, *_ in strongest_evidence(corrected.model_, 10))
+
+
+def test_show_names_the_pair(corrected, capsys):
+    corrected.model_.show()
+    assert "&" in capsys.readouterr().out
+
+
+def test_missing_values_that_are_skipped_add_nothing(corrected):
+    pair = next(p for p in corrected.model_.pairs if set(p.names) == {"left", "right"})
+    place = pair.names.index("left")
+    assert pair.groups[place][-1] == -1
+    absent = pair.by_cells[-1] if place == 0 else pair.by_cells[:, -1]
+    assert not absent.any()
+
+
+@pytest.mark.parametrize("kind", ["onnx", "skops"])
+def test_other_formats_predict_the_same(corrected, kind):
+    from discreet.model.export import to_onnx, to_skops
+
+    X, _ = people(300, seed=3)
+    wanted = corrected.model_.predict_proba(X)
+    if kind == "skops":
+        io = pytest.importorskip("skops.io")
+        trusted = ["discreet.model.export.ModelClassifier"]
+        loaded = io.loads(to_skops(corrected.model_), trusted=trusted)
+        np.testing.assert_array_equal(loaded.predict_proba(X), wanted)
+        return
+    pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    feed = {
+        name: X[name].fillna("").to_numpy(dtype=object).reshape(-1, 1)
+        if name != "age"
+        else X[name].to_numpy().reshape(-1, 1)
+        for name in SCHEMA.names
+    }
+    _, found = ReferenceEvaluator(to_onnx(corrected.model_)).run(None, feed)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "fitted"),
+    [
+        ({"corrections": False}, {}),
+        ({"selection": False}, {}),
+        ({"allocation": {"age": 2.0}}, {}),
+        ({"max_weight": 2.0}, {"sample_weight": np.ones(20_000)}),
+        ({"epsilon": 0.005}, {}),
+    ],
+    ids=["corrections", "selection", "allocation", "weights", "few people"],
+)
+def test_corrections_are_left_out(options, fitted):
+    epsilon = options.pop("epsilon", 2.0)
+    nb = CentralNB(epsilon, schema=SCHEMA, random_state=0, **options).fit(*people(), **fitted)
+    assert not nb.statistics_.corrections
+    assert not [one for one in nb.guarantee_.charges if "residuals" in one.name]
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1.5, None])
+def test_the_parameter_is_true_or_false(wrong):
+    with pytest.raises(SchemaError, match="corrections="):
+        CentralNB(corrections=wrong, schema=SCHEMA).fit(*people(10))
+
+
+@pytest.mark.slow
+def test_with_a_delta_corrections_carry_gaussian_noise():
+    """Many features, so that Gaussian noise is less."""
+    rng = np.random.default_rng(0)
+    names = [f"x{i}" for i in range(60)]
+    schema = Schema([Categorical(n, ["0", "1"], optional=False) for n in names], "y", [0, 1])
+    y = rng.integers(0, 2, 30_000)
+    bits = (rng.random((30_000, 60)) < 0.5 + 0.05 * y[:, None]).astype(int)
+    y = np.where(bits[:, 0] == bits[:, 1], y, 1 - y)
+    X = pd.DataFrame(bits.astype(str), columns=names)
+    nb = CentralNB(1.0, delta=1e-6, schema=schema, random_state=0).fit(X, y)
+    assert (nb.guarantee_.epsilon, nb.guarantee_.delta) == (1.0, 1e-6)
+    assert sum(charge.epsilon for charge in nb.guarantee_.charges) <= 1.0
+    assert [charge for charge in nb.guarantee_.charges if "residuals" in charge.name]
+    assert estimate(nb.statistics_).to_json() == nb.model_.to_json()
+
+
+@pytest.mark.slow
+def test_many_classes_and_both_ways_of_missing_values():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 12, 20_000)
+    X = pd.DataFrame(
+        {
+            "a": np.where(rng.random(20_000) < 0.1, np.nan, y + rng.normal(0, 2, 20_000)),
+            "b": rng.permuted(y) % 5 + 0.0,
+            "c": np.array(list("wxyz"))[(y + rng.integers(0, 2, 20_000)) % 4],
+        }
+    )
+    features = [Numeric("a", -8, 20), Numeric("b", 0, 5), Categorical("c", list("wxyz"))]
+    for missing in ("skip", "category"):
+        schema = Schema(features, "y", list(range(12)), missing=missing, outliers="clip")
+        nb = CentralNB(2.0, schema=schema, random_state=0).fit(X, y)
+        assert [charge for charge in nb.guarantee_.charges if "residuals" in charge.name]
+        assert estimate(nb.statistics_).to_json() == nb.model_.to_json()
+        assert nb.score(X, y) > 0.3
+
+
+def test_statistics_of_two_groups_add_up_without_their_corrections(corrected):
+    total = corrected.statistics_ + corrected.statistics_
+    assert not total.corrections
+    assert total.scoring.corrections == 0
+    assert estimate(total).predict(people(10)[0]).shape == (10,)
+
+
+@pytest.mark.slow
+def test_from_a_file_corrections_see_a_coin_sample(tmp_path, monkeypatch):
+    import discreet.tables.source as source_module
+
+    X, y = people(30_000)
+    path = tmp_path / "people.parquet"
+    X.assign(same=y).to_parquet(path)
+    monkeypatch.setattr(source_module, "AT_HAND_ELSEWHERE", 5_000)
+    kept = []
+    real = source_module.Sampling.add
+
+    def add(self, columns, codes, cells):
+        real(self, columns, codes, cells)
+        kept.append((float(self.share), len(codes), len(self.codes[-1])))
+
+    monkeypatch.setattr(source_module.Sampling, "add", add)
+    nb = CentralNB(5.0, schema=SCHEMA, random_state=0).fit_source(path)
+    shares, rows, looked_at = zip(*kept, strict=True)
+    assert shares[0] == pytest.approx(5_000 / 30_000, rel=0.05)
+    assert sum(rows) == 30_000
+    assert 4_000 < sum(looked_at) < 6_000
+    assert nb.score(*people(seed=1)) > 0.8
