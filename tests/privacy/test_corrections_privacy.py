@@ -185,8 +185,8 @@ def test_twin_u_from_the_true_number_of_people(monkeypatch):
     real = Plan.of.__func__
     people = []
 
-    def true_count(cls, u, features, whole, sure):
-        return real(cls, 100.0 * (1 + people[-1]), features, whole, sure)
+    def true_count(cls, u, schema, whole, sure):
+        return real(cls, 100.0 * (1 + people[-1]), schema, whole, sure)
 
     def histogram(source, *rest):
         people.append(float(source.totals().sum()))
@@ -232,10 +232,14 @@ def test_coins_are_thrown_for_every_row_and_charged_as_if_heads(monkeypatch):
 
 
 def test_with_many_people_a_plan_spends_at_most_the_budget():
-    for u in (75, 100, 1e3, 1e5, 1e9, math.inf):
-        plan = Plan.of(u, 20, Fraction(1), 1000.0)
-        assert plan.whole <= Fraction(7, 10)
-        assert plan.number <= 20
-    assert Plan.of(74.9, 20, Fraction(1), 1000.0) is None
-    assert Plan.of(math.nan, 20, Fraction(1), 1000.0) is None
-    assert Plan.of(1e3, 1, Fraction(1), 1000.0) is None
+    assert len(SCHEMA.features) == 2
+    one = replace(SCHEMA, features=SCHEMA.features[:1])
+    for u in (100, 150, 1e3, 1e5, 1e9, math.inf):
+        plan = Plan.of(u, SCHEMA, Fraction(1), 1000.0)
+        assert plan.whole == plan.start + plan.features + plan.pairs + plan.last <= Fraction(7, 10)
+        assert plan.number == 2
+        assert 1 <= plan.times <= 6
+        assert Plan.of(u, one, Fraction(1), 1000.0) is None
+        assert (Plan.of(u, THREE, Fraction(1), 1000.0) is None) is (u < 150)
+    assert Plan.of(99.9, SCHEMA, Fraction(1), 1000.0) is None
+    assert Plan.of(math.nan, SCHEMA, Fraction(1), 1000.0) is None

@@ -140,7 +140,7 @@ def affordable(people: float, classes: int, features: int, scale: Callable[[int]
     scale : callable
         Laplace scale of the noise of each table if there are so many.
 
-    >>> [affordable(n, 2, 16, lambda k: k / 0.5) for n in (20, 150, 300, 600)]
+    >>> [affordable(n, 2, 16, lambda k: k / 0.5) for n in (20, 150, 300, 800)]
     [1, 1, 2, 16]
     """
     if people >= CLEAR * math.sqrt(classes * features) * scale(features):

@@ -33,14 +33,16 @@ from discreet.central.budget import Budget, Noise
 from discreet.central.choice import Sample, choose, enough, right
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
+from discreet.schema import Schema
 from discreet.statistics import Correction, Scoring, Statistics
 
 __all__ = ["Plan", "corrected", "likeliness", "residuals", "summed"]
 
 UNIT = 1024
 """Steps of the largest residual, in which they are counted."""
-FROM = 75.0
-"""People a class and unit of noise of a table from which on corrections pay."""
+FROM, FROM_OF_MANY = 100.0, 150.0
+"""People a class and unit of noise of a table from which on corrections pay; with more than two
+classes a row's residuals are divided by up to 2.25, and more people are needed."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25)
 WORST = 4.0
 """A row's log-loss counts up to here."""
@@ -83,14 +85,18 @@ class Plan:
     people: float
 
     @classmethod
-    def of(cls, u: float, features: int, whole: Fraction, people: float) -> Plan | None:
+    def of(cls, u: float, schema: Schema, whole: Fraction, people: float) -> Plan | None:
         """What so many people a class and unit of noise can pay for; None if not enough.
 
-        >>> plan = Plan.of(300.0, 20, Fraction(1), 10_000)
+        >>> from discreet import Numeric
+        >>> schema = Schema([Numeric(f"x{i}", 0, 1) for i in range(20)], "y", [0, 1])
+        >>> plan = Plan.of(300.0, schema, Fraction(1), 10_000)
         >>> float(plan.features), float(plan.pairs), plan.number, plan.times
         (0.2, 0.18, 9, 1)
         """
-        if not u >= FROM or features < 2:
+        features = len(schema.features)
+        least = FROM if len(schema.classes) == 2 else FROM_OF_MANY
+        if not u >= least or features < 2 or len(schema.classes) < 2:
             return None
         tables = min(0.35, 0.2 * math.log10(u / 30))
         twos = min(0.28, 0.9 * tables)

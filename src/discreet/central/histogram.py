@@ -93,7 +93,7 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
             # of people that are surely there and among the rows that are kept at hand
             sure = min(max(people - doubt, 0.0), source.at_hand)
             u = sure / (classes * budget.scale(budget.whole / len(weights)))
-            plan = Plan.of(u, len(weights), budget.whole, sure)
+            plan = Plan.of(u, schema, budget.whole, sure)
             if plan is not None:
                 reserved = plan.whole
                 share = Fraction(min(1.0, source.at_hand / max(people, 1.0)))
