@@ -188,6 +188,32 @@ def test_fewer_people_and_larger_epsilons_gain_less():
             amplified(*wrong)
 
 
+@pytest.mark.parametrize("blanket", [
+    Blanket(math.e, 0.1, 0.05, 0.5), Blanket(5.0, 0.06, 0.0, 0.6), Blanket(2.0, 0.2, 0.1, 0.2),
+])  # fmt: skip
+@pytest.mark.parametrize("epsilon", [0.1, 0.4])
+def test_the_mean_positive_part_is_bounded_closely(blanket, epsilon, monkeypatch):
+    """Against the multinomial sum, term by term; cut finely, the bound is near to it."""
+    from discreet import shuffling
+
+    n, e, r = 14, math.exp(epsilon), blanket.ratio
+    terms = (r - e, 1 - e * r, 1 - e, r * (1 - e))
+    masses = (blanket.one, blanket.one, blanket.neither, blanket.both)
+    exact = 0.0
+    for counts in itertools.product(range(n + 1), repeat=4):
+        left = n - sum(counts)
+        if left >= 0:
+            ways = math.factorial(n) / math.prod(map(math.factorial, (*counts, left)))
+            chance = ways * (1 - sum(masses)) ** left
+            chance *= math.prod(m**k for m, k in zip(masses, counts, strict=True))
+            exact += chance * max(sum(t * k for t, k in zip(terms, counts, strict=True)), 0.0)
+    assert exact / n <= delta_of(blanket, n, epsilon)
+    monkeypatch.setattr(shuffling, "BLOCK", 1)
+    monkeypatch.setattr(shuffling, "BANDS", 400)
+    if not blanket.both:
+        assert exact / n <= delta_of(blanket, n, epsilon) < 1.5 * exact / n
+
+
 def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
     """Where too many terms are added up, they are joined: never to less."""
     from discreet import shuffling
