@@ -136,7 +136,7 @@ MUTANTS = [
     Mutant("federated/crypto/masks.py", "for key in self.later + self.opening:\n            total += words",
            "for key in self.opening:\n            total += words",
            f"{ROUNDS} tests/federated/test_rounds.py"),
-    Mutant("federated/crypto/masks.py", "nonce = secrets.token_bytes(NONCE)", "nonce = bytes(NONCE)",
+    Mutant("federated/crypto/sealing.py", "salt = secrets.token_bytes(SALT)", "salt = bytes(SALT)",
            "tests/federated/test_noise_and_masks.py tests/federated/test_attacks.py"),
     Mutant("federated/horizontal/provider.py", "noised = checked(exact + self._noise,",
            "noised = checked(exact,", f"{ROUNDS} tests/federated/test_rounds.py"),

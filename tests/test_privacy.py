@@ -136,7 +136,9 @@ def test_no_epsilon_is_printed_with_a_format_that_rounds_down():
     for file in Path(discreet.__file__).parent.rglob("*.py"):
         for line in file.read_text().splitlines():
             found = rounding.search(line)
-            assert found is None or "LEAST" in found[0] or "SMALLEST" in found[0], (file, line)
+            # an average of results at some epsilon is no promise
+            known = ("LEAST", "SMALLEST", "results.mean(")
+            assert found is None or any(one in found[0] for one in known), (file, line)
 
 
 def test_round_trip_inside_documents():

@@ -24,6 +24,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.frequency import ORACLES, FrequencyOracle
 from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import MODELS, Response
+from discreet.privacy import rounded_up
 from discreet.randomness import Random
 
 __all__ = ["of_collection", "of_mechanism", "of_oracle"]
@@ -220,4 +221,6 @@ def of_oracle(mechanism: Any) -> Subject:
         "every report of every value", [(str(v), v) for v in values], sampler, epsilon, stated=rows
     )
     pair = Pair(str(values[0]), str(values[-1]), values[0], values[-1])
-    return Subject(f"{mechanism.name}, epsilon {epsilon:g}", epsilon, 0.0, sampler, [pair], [walk])
+    return Subject(
+        f"{mechanism.name}, epsilon {rounded_up(epsilon)}", epsilon, 0.0, sampler, [pair], [walk]
+    )

@@ -16,6 +16,7 @@ from discreet.audit.artefact import released
 from discreet.audit.neighbours import added, columns_of, corner, replaced
 from discreet.audit.subject import Pair, Subject
 from discreet.errors import PrivacyError, SchemaError
+from discreet.privacy import rounded_up
 from discreet.randomness import Random
 from discreet.schema import Schema
 
@@ -127,7 +128,7 @@ def of_classifier(
         pairs, probe = _table_pairs(schema, added(schema, ROWS))
     spent = float(params.get("delta") or 0.0) if delta is None else delta
     made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
-    return replace(made, name=f"{type(classifier).__name__}, epsilon {claimed:g}")
+    return replace(made, name=f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}")
 
 
 def _table_pairs(schema: Schema, pairs: Iterable[Pair]) -> tuple[list[Pair], Any]:
@@ -235,4 +236,6 @@ def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
     budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
     noise = budget.noise("count", budget.whole)
     pair = Pair("101 people", "100 people", 101, 100)
-    return Subject(f"{name}, epsilon {epsilon:g}", epsilon, budget.delta, NoisyCount(noise), [pair])
+    return Subject(
+        f"{name}, epsilon {rounded_up(epsilon)}", epsilon, budget.delta, NoisyCount(noise), [pair]
+    )

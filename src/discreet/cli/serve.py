@@ -238,6 +238,8 @@ def _told(found: list[tuple[str, str, Any]], collection: Any) -> bool:
 
 
 def _warn(collection: Any, announcement: Announcement) -> None:
+    from discreet.privacy import rounded_up
+
     guarantee = announcement.guarantee(collection)
     if not guarantee.private:
         click.echo(
@@ -245,8 +247,8 @@ def _warn(collection: Any, announcement: Announcement) -> None:
         )
     elif guarantee.epsilon > 5:
         click.echo(
-            f"warning: {announcement.name} has epsilon {guarantee.epsilon:g}; above 5 a report "
-            "says almost everything about its sender",
+            f"warning: {announcement.name} has epsilon {rounded_up(guarantee.epsilon)}; above 5 a "
+            "report says almost everything about its sender",
             err=True,
         )
     if announcement.batch < 10:

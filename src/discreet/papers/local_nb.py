@@ -13,6 +13,7 @@ import numpy as np
 from discreet.model import GaussianFactor
 from discreet.model.evaluation import score
 from discreet.papers.reproduction import Cell, Figure, Line, Panel, Results, Statement
+from discreet.privacy import rounded_up
 from discreet.schema import Categorical, Numeric
 
 TITLE = "Naive Bayes under local differential privacy, reproduced"
@@ -350,7 +351,7 @@ def figures(results: Results) -> Iterator[Figure]:
     if any(cell.figure == "theta" for cell in results.values):
         panels = [
             Panel(
-                f"{table}, epsilon {epsilon:g}",
+                f"{table}, epsilon {rounded_up(epsilon)}",
                 [
                     Line(
                         "THE",
@@ -524,7 +525,7 @@ def _theta(results: Results) -> Statement:
             score = {
                 t: results.mean("theta", table=table, theta=t, epsilon=epsilon) for t in THETAS
             }
-            best[f"{table} at {epsilon:g}"] = max(score, key=lambda t: score[t])
+            best[f"{table} at {rounded_up(epsilon)}"] = max(score, key=lambda t: score[t])
             level.append(max(score.values()) - score[0.25])
     return Statement(
         "theta = 0.25 is best for THE",

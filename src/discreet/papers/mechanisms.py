@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.papers.reproduction import Cell, Figure, Line, Panel, Results, Statement
+from discreet.privacy import rounded_up
 
 TITLE = "Advanced local mechanisms for machine learning, checked"
 NOTES = """
@@ -281,7 +282,7 @@ def statements(results: Results) -> Iterator[Statement]:
         if not bad
         else "does not hold"
         if len(bad) == len(epsilons)
-        else f"holds only from epsilon {min(set(epsilons) - set(bad)):g}",
+        else f"holds only from epsilon {rounded_up(min(set(epsilons) - set(bad)))}",
         "" if not bad else "below that Duchi's two values have less variance; Hybrid mixes both",
     )
     biased = {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.papers.reproduction import Cell, Figure, Line, Panel, Results, Statement
+from discreet.privacy import rounded_up
 
 TITLE = "Naive Bayes over several data owners, reproduced"
 NOTES = """
@@ -241,7 +242,7 @@ def _table(table: str, repeats: int) -> dict[str, list[float]]:
             ).accuracy
             for seed in range(repeats)
         ]  # fmt: skip
-        found[f"accuracy at epsilon {epsilon:g}"] = scores
+        found[f"accuracy at epsilon {rounded_up(epsilon)}"] = scores
     # a record touches d + 1 counts with Laplace(1/0.1) noise each
     found["epsilon of a claimed 0.1"] = [0.1 * (len(data.schema.features) + 1)]
     return found

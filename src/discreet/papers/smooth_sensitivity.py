@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.papers.reproduction import Cell, Figure, Line, Panel, Results, Statement
+from discreet.privacy import rounded_up
 
 TITLE = "Naive Bayes with smooth sensitivity, reproduced"
 NOTES = """
@@ -389,7 +390,7 @@ def statements(results: Results) -> Iterator[Statement]:
     for table in _tables(results, "14"):
         for epsilon in _epsilons(results, "14"):
             score = {s: results.mean("14", table=table, shares=s, epsilon=epsilon) for s in SHARES}
-            best[f"{table} at {epsilon:g}"] = max(score, key=lambda s: score[s])
+            best[f"{table} at {rounded_up(epsilon)}"] = max(score, key=lambda s: score[s])
             gap.append(max(score.values()) - score["2:1"])
     yield Statement(
         "A 2:1 allocation is reasonable",

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from discreet import __version__
+from discreet.privacy import rounded_up
 from discreet.report.charts import (
     Axis,
     Dot,
@@ -138,7 +139,8 @@ def _respondents(comparison: Comparison) -> str:
     )
     return (
         f'<section><h2>Respondents instead of trust</h2><p class="lead">{escape(needed.sentence)}'
-        f' At epsilon {needed.epsilon:g} each.</p><div class="wide"><table class="plain"><thead>'
+        f' At epsilon {rounded_up(needed.epsilon)} each.</p><div class="wide">'
+        '<table class="plain"><thead>'
         '<tr><th scope="col" class="number">respondents</th><th scope="col" class="number">'
         f"accuracy of a local collection</th></tr></thead><tbody>{rows}</tbody></table></div>"
         '<p class="lead">Further respondents are drawn again from the rows that are there, so '
@@ -202,7 +204,7 @@ def _table(heads: Sequence[str], body: str) -> str:
 def _row(cell: Cell, name: str) -> str:
     low, high = cell.interval
     numbers = (
-        "∞" if cell.epsilon == float("inf") else f"{cell.epsilon:g}",
+        "∞" if cell.epsilon == float("inf") else rounded_up(cell.epsilon),
         f"{percent(cell.accuracy)} ({100 * low:.1f} to {100 * high:.1f})",
         f"{cell.scores.log_loss:.3f}",
         f"{100 * cell.scores.calibration_error:.1f}",
