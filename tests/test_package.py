@@ -140,6 +140,19 @@ def test_no_party_imports_what_another_party_runs(graph, tmp_path, module, line)
     assert role_crossings(planted(tmp_path, module, line))
 
 
+def server_crossings(graph):
+    serving = [module for module in graph if inside(module, ["discreet.server"])]
+    return crossings(graph, serving, side(graph, "respondent"))
+
+
+def test_the_server_imports_nothing_that_runs_at_respondents(graph, tmp_path):
+    """It only ever holds reports; what makes them is not even loaded."""
+    assert any(inside(module, ["discreet.server"]) for module in graph)
+    assert server_crossings(graph) == []
+    line = "from discreet.collection.respondent import Respondent"
+    assert server_crossings(planted(tmp_path, "server/intake.py", line))
+
+
 def test_mechanisms_know_no_model_and_the_model_knows_no_mechanism():
     for path in (SOURCE / "mechanisms").glob("*.py"):
         assert not any("discreet.model" in module for module in modules_of(path)), path

@@ -262,6 +262,26 @@ def test_nothing_about_who_sent_is_stored_or_logged(
         assert text not in out + err
 
 
+def test_slow_and_silent_senders_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.server import reports
+    from discreet.serving import Patience
+
+    monkeypatch.setattr(reports, "REPORTS", Patience(start=0.2))
+    head = (
+        b"POST /api/v1/surveys/health/reports HTTP/1.1\r\nHost: x\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
+    )
+    with socket.create_connection(("127.0.0.1", int(live.base.rpartition(":")[2]))) as raw:
+        raw.sendall(head)
+        answer = b""
+        while b"urn:discreet:problem:slow" not in answer:
+            piece = raw.recv(10_000)
+            assert piece, answer
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert live.post(report(live.collection)[0]).status_code == 201, "others are served"
+
+
 def test_health_security_and_unknown_paths(opened: Database) -> None:
     with serving(opened, contact="mailto:security@example.org") as live:
         assert live.client.get("/health").text == "alive\n"

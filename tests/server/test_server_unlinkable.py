@@ -19,6 +19,7 @@ import sqlalchemy as sql
 from servers import Live, added, fresh_postgres, plan, report, serving
 
 from discreet.server import database as db
+from discreet.server import settle as settling
 from discreet.server.arrivals import Arrival, take
 from discreet.server.database import Database
 from discreet.server.intake import Row, packed
@@ -218,6 +219,30 @@ def test_batches_are_never_smaller_than_announced(database: Database) -> None:
                 take(connection, number, False, [Arrival(row)])
         sizes.append(settle(database, number, collection, 10))
     assert sizes == [0, 0, 19, 0, 10]
+
+
+def test_large_batches_stay_large_where_work_is_done_in_pieces(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PIECE", 3)
+    collection = plan()
+    number = added(database, collection, entry="invited")
+    with database.write() as connection:
+        arrivals = []
+        for code in invite(connection, number, 29):
+            made, _ = report(collection)
+            row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
+            arrivals.append(Arrival(row, code_hash(number, code)))
+    with database.write() as connection:
+        assert set(take(connection, number, True, arrivals)) == {"counted"}
+    sizes = []
+    while moved := settle_piece(database, number, collection, 10):
+        sizes.append(moved)
+    assert sizes == [10, 19]
+    anew = []
+    while some := reseal(database, number):
+        anew.append(some)
+    assert anew == [3] * 9 + [2]
 
 
 def test_no_column_holds_a_time_an_address_or_an_order() -> None:

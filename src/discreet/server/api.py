@@ -18,6 +18,7 @@ from discreet.announcement import Announcement
 from discreet.collection.files import ReportFile
 from discreet.collection.protocol import collection_of
 from discreet.errors import EstimationError
+from discreet.server import database as db
 from discreet.server import invitations, tallies
 from discreet.server import surveys as acts
 from discreet.server.access import Grant
@@ -444,8 +445,8 @@ async def delete_survey(
         with server.database.write() as connection:
             acts.delete(connection, survey.number)
             server.access.note(connection, grant, f"delete {survey.slug}")
-        server.database.tidy()
 
     await server.write(work)
+    await server.tidy(db.OF_A_SURVEY)
     server.surveys.forget(survey.slug)
     return Response(status_code=204)

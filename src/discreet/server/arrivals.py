@@ -27,6 +27,14 @@ Outcome = Literal[
 ]
 
 
+HERE = "WHERE survey = %(survey)s AND id = ANY(%(ids)b)"
+KNOWN = (
+    f"SELECT id, question, value FROM arrival {HERE} UNION ALL "
+    f"SELECT id, question, value FROM report {HERE} UNION ALL "
+    f"SELECT id, NULL, NULL FROM withdrawn {HERE}"
+)
+
+
 @dataclass(frozen=True)
 class Arrival:
     """A report on its way to the database.
@@ -113,13 +121,20 @@ def _known(
 ) -> dict[bytes, Row | None]:
     """The reports that are here under these ids; None for those that were withdrawn."""
     distinct = sorted(set(ids))
-    found: dict[bytes, Row | None] = {}
-    for table in (db.arrival, db.report):
-        for id_, question, value in among(connection, table, number, distinct):
-            found[bytes(id_)] = Row(bytes(id_), question, bytes(value))
-    for (id_,) in among(connection, db.withdrawn, number, distinct):
-        found[bytes(id_)] = None
-    return found
+    if not distinct:
+        return {}
+    if connection.dialect.name == "sqlite":
+        rows = [
+            (*row, None, None)[:3]
+            for table in (db.arrival, db.report, db.withdrawn)
+            for row in among(connection, table, number, distinct)
+        ]
+    else:  # the list of ids travels once
+        rows = list(connection.exec_driver_sql(KNOWN, {"survey": number, "ids": distinct}))
+    return {
+        bytes(id_): None if value is None else Row(bytes(id_), question, bytes(value))
+        for id_, question, value in rows
+    }
 
 
 def _again(row: Row, before: Row | None) -> Outcome:
@@ -160,7 +175,7 @@ def _insert(connection: sql.Connection, number: int, rows: Sequence[Row]) -> set
         return set()
     ids, questions, values = (list(column) for column in zip(*sorted(rows), strict=True))
     made = connection.exec_driver_sql(
-        "INSERT INTO arrival SELECT %s::int, * FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[]) "
+        "INSERT INTO arrival SELECT %s::int, * FROM unnest(%b::bytea[], %s::bigint[], %b::bytea[]) "
         "ON CONFLICT DO NOTHING RETURNING id",
         (number, ids, questions, values),
     )

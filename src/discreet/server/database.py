@@ -76,6 +76,15 @@ arrival = _table("arrival", _survey(), _id(), _number("question"), _blob("value"
 report = _table("report", _survey(), _id(), _number("question"), _blob("value"))
 withdrawn = _table("withdrawn", _survey(), _id())
 invitation = _table("invitation", _survey(), _id("hash"), _number("spent"))
+FRESH = sql.text("spent = 1")
+sql.Index(
+    "invitation_fresh",
+    invitation.c.survey,
+    invitation.c.hash,
+    sqlite_where=FRESH,
+    postgresql_where=FRESH,
+)
+"""Invitations spent since the last settling, which are few."""
 tally = _table(
     "tally",
     _survey(),
@@ -213,22 +222,46 @@ class Database:
             with connection.begin():
                 yield connection
 
-    def tidy(self) -> None:
-        """Remove what the last transactions left behind: order, and deleted rows."""
+    def sweep(self, tables: Sequence[sql.Table] = ()) -> None:
+        """The long part of tidying up, beside whoever writes; from any thread.
+
+        Parameters
+        ----------
+        tables : sequence of tables, optional
+            Where rows were deleted; those that settling empties if not given.
+        """
         if self.sqlite:
-            raw = self.writing.raw_connection()
-            try:
-                cursor = raw.cursor()
-                cursor.execute("PRAGMA busy_timeout=0")  # whoever reads now: the next time will do
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
-            finally:
-                raw.close()
+            self._pragma(self.reading, "wal_checkpoint(PASSIVE)")
             return
-        with self.writing.connect() as connection:
+        with self.reading.connect() as connection:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
-            for table in ("arrival", "invitation"):
-                alone.exec_driver_sql(f"VACUUM {table}")
+            for table in tables or (arrival, invitation):
+                alone.exec_driver_sql(f"VACUUM {table.name}")
+
+    def tidy(self) -> bool:
+        """Remove what the last transactions left behind: order, and deleted rows.
+
+        Returns
+        -------
+        bool
+            False where somebody reads the log of SQLite at this moment: then try again later.
+        """
+        if not self.sqlite:
+            return True
+        busy, _, _ = self._pragma(self.writing, "wal_checkpoint(TRUNCATE)")
+        return not busy
+
+    def _pragma(self, engine: sql.Engine, pragma: str) -> Any:
+        raw = engine.raw_connection()
+        try:
+            cursor = raw.cursor()
+            cursor.execute("PRAGMA busy_timeout=0")
+            cursor.execute(f"PRAGMA {pragma}")
+            found = cursor.fetchone()
+            cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
+            return found
+        finally:
+            raw.close()
 
     def migrate(self, revision: str = "head") -> None:
         """Bring the tables to this program's version, or to an older one; their content stays.
@@ -322,5 +355,5 @@ def among(
         marks = ",".join("?" * len(ids))
         text = f"SELECT {names} FROM {table.name} WHERE survey = ? AND {key} IN ({marks})"
         return list(connection.exec_driver_sql(text, (number, *ids)))
-    text = f"SELECT {names} FROM {table.name} WHERE survey = %s AND {key} = ANY(%s)"
+    text = f"SELECT {names} FROM {table.name} WHERE survey = %s AND {key} = ANY(%b)"
     return list(connection.exec_driver_sql(text, (number, list(ids))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -42,7 +42,7 @@ class Server:
     access : Access
     analyses : Analyses
     limits, guesses : Limits
-        Of requests, and of wrong tokens and codes.
+        Of requests, and of codes that are tried.
     writer : Writer
         While the server runs.
     """
@@ -54,6 +54,7 @@ class Server:
         self.surveys, self.access = Surveys(database), Access(database)
         self.analyses = Analyses(database)
         self.limits = Limits(settings.rate, settings.burst)
+        self._untidy = False
         self.guesses = Limits(min(settings.rate, 1.0), 30.0)
 
     @asynccontextmanager
@@ -96,9 +97,15 @@ class Server:
         while moved := await self.write(lambda: self._piece(survey, smallest)):
             total += moved
         if total:
-            await self.write(lambda: reseal(self.database, number))
-            await self.write(self.database.tidy)
+            while await self.write(lambda: reseal(self.database, number)):
+                continue
+            await self.tidy()
         return total
+
+    async def tidy(self, tables: Sequence[Any] = ()) -> None:
+        """Remove what is left over; if somebody reads it just now, at the next look."""
+        await run_in_threadpool(self.database.sweep, tables)
+        self._untidy = not await self.write(self.database.tidy)
 
     def _piece(self, survey: Survey, least: int) -> int:
         number = survey.number
@@ -130,6 +137,8 @@ class Server:
         while True:
             try:
                 await self._look(first)
+                if self._untidy:
+                    await self.tidy()
                 first, failing = False, ""
             except (SQLAlchemyError, Problem, Busy) as error:
                 reason = reason_of(error) if isinstance(error, SQLAlchemyError) else str(error)

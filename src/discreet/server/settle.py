@@ -20,7 +20,7 @@ from discreet.server import database as db
 from discreet.server.database import Database, exclusive, insert_of
 from discreet.server.tallies import fold
 
-PIECE = 5_000
+PIECE = 2_000
 """Reports that are settled in one transaction, so that others do not wait long."""
 
 __all__ = ["reseal", "settle", "settle_piece", "waiting", "withdraw"]
@@ -39,7 +39,9 @@ def settle(database: Database, number: int, collection: Collection, least: int) 
     while moved := settle_piece(database, number, collection, least):
         total += moved
     if total:
-        reseal(database, number)
+        while reseal(database, number):
+            continue
+        database.sweep()
         database.tidy()
     return total
 
@@ -68,11 +70,12 @@ def settle_piece(
     here = db.arrival.c
     with database.write() as connection:
         exclusive(connection, number)
-        count = waiting(connection, number, PIECE + least)
+        count = waiting(connection, number, max(PIECE, least) + least)
         if count < max(least, 1):
             return 0
         # never leave fewer than k behind: they would be a small batch
-        size = PIECE if count >= PIECE + least else count
+        size = max(PIECE, least)
+        size = size if count >= size + least else count
         rows = connection.execute(
             sql.select(here.id, here.question, here.value)
             .where(here.survey == number)
@@ -120,17 +123,22 @@ def publish(connection: sql.Connection, number: int, settled: int, seen: Mapping
         connection.execute(upsert, rows)
 
 
-def reseal(database: Database, number: int) -> None:
-    """Write the invitations spent since the last time anew, in the order of their hashes."""
+def reseal(database: Database, number: int) -> int:
+    """Write invitations spent since the last time anew, in the order of their hashes; how many."""
     here = db.invitation.c
+    fresh = (here.survey == number, sql.text("spent = 1"))
+    first = sql.select(here.hash).where(*fresh).order_by(here.hash).limit(PIECE)
     with database.write() as connection:
         exclusive(connection, number)
-        spent = (here.survey == number, here.spent == 1)
+        last = connection.execute(sql.select(sql.func.max(first.subquery().c.hash))).scalar()
+        if last is None:
+            return 0
+        spent = (*fresh, here.hash <= last)
         gone = connection.execute(sql.delete(db.invitation).where(*spent).returning(here.hash))
         codes = sorted(bytes(code) for (code,) in gone)
         rows = [{"survey": number, "hash": code, "spent": 2} for code in codes]
-        if rows:
-            connection.execute(sql.insert(db.invitation), rows)
+        connection.execute(sql.insert(db.invitation), rows)
+        return len(rows)
 
 
 def withdraw(

@@ -44,6 +44,14 @@ def upgrade() -> None:
         sql.Column("spent", sql.BigInteger, nullable=False),
         **KEYED,
     )
+    fresh = sql.text("spent = 1")
+    op.create_index(
+        "invitation_fresh",
+        "invitation",
+        ["survey", "hash"],
+        sqlite_where=fresh,
+        postgresql_where=fresh,
+    )
     op.create_table(
         "tally",
         sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
