@@ -4,6 +4,8 @@
     python benchmarks/central_accuracy.py --data diabetes seeds --method moments --jobs 2
     python benchmarks/central_accuracy.py --data diabetes mushroom --peers
     python benchmarks/central_accuracy.py --data iris wine wdbc digits connect4
+    python benchmarks/central_accuracy.py --data connect4 --epsilon 0.5 5 --folds 4 --no-corrections
+    python benchmarks/central_accuracy.py --data numeric20x30x5000 strong15x1000
 
 ``reference`` is the prototype of the design notes. ``--peers`` runs diffprivlib and DP-EBM on the
 same folds in an environment of their own (.venv-peers/dp, made at first use). Needs the benchmark
@@ -30,7 +32,7 @@ from discreet.datasets import load, long_tailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from _tables import bundled
+from _tables import bundled, generated
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 NAMES = ("adult", "diabetes", "seeds", "glass", "skin", "australian", "mushroom")
@@ -62,6 +64,8 @@ def rows_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
     """A benchmark table, 50,000 rows of skin, one of scikit-learn's tables, or a generated one."""
     if name in HELD_OUT[:4]:
         return bundled(name)
+    if name.startswith(("numeric", "categorical", "strong")):
+        return generated(name)
     if name.startswith("mail"):
         data = long_tailed(float(name.removeprefix("mail") or 1000))
     else:
@@ -81,13 +85,13 @@ def folds(y: np.ndarray, repeat: int) -> list[tuple[np.ndarray, np.ndarray]]:
         return list(split.split(np.zeros(len(y)), y))
 
 
-def cell(task: tuple[str, float, int, dict[str, Any]]) -> list[float]:
+def cell(task: tuple[str, float, int, int, dict[str, Any]]) -> list[float]:
     """Accuracy on every fold of one table at one epsilon."""
-    name, epsilon, repeats, options = task
+    name, epsilon, repeats, most, options = task
     X, y, schema = rows_of(name)
     found = []
     for repeat in range(repeats):
-        for number, (train, test) in enumerate(folds(y, repeat)):
+        for number, (train, test) in enumerate(folds(y, repeat)[:most]):
             seed = [repeat, number, round(1000 * min(epsilon, 1e6))]
             if math.isinf(epsilon):
                 nb = MixedNB(schema=schema)
@@ -117,13 +121,17 @@ def main() -> None:
     parser.add_argument("--peer-folds", type=int, default=FOLDS, help="of the ten, for the peers")
     parser.add_argument("--peer-repeats", type=int, default=1, help="times the usual number")
     parser.add_argument("--no-selection", action="store_true")
+    parser.add_argument("--no-corrections", action="store_true")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="of the ten, for large tables")
     given = parser.parse_args()
     options = {"method": given.method, "delta": given.delta, "selection": not given.no_selection}
+    options["corrections"] = not given.no_corrections
     tasks, labels = [], []
     for name in given.data:
         times = given.repeats * REPEATS.get(name, 1)
         for epsilon in (*given.epsilon, math.inf):
-            tasks.append((name, epsilon, 1 if math.isinf(epsilon) else times, options))
+            again = 1 if math.isinf(epsilon) else times
+            tasks.append((name, epsilon, again, given.folds, options))
             labels.append((name, epsilon))
     if given.jobs > 1:
         with ProcessPoolExecutor(given.jobs) as pool:

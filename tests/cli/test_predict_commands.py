@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def spoil() -> None:
     text = Path("model.json").read_text()
     Path("cut.json").write_text(text[: len(text) // 2])
     Path("changed.json").write_text(text.replace("0.", "1.", 1))
-    Path("newer.json").write_text(text.replace('"version": 2', '"version": 99'))
+    Path("newer.json").write_text(re.sub(r'"version": [0-9]+', '"version": 99', text))
     Path("folder").mkdir()
     Path("folder.csv").mkdir()
     lines = Path("others.csv").read_text().split("\n")
