@@ -317,8 +317,8 @@ def _csv(results: Results) -> str:
     return text.getvalue()
 
 
-COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a", "#7a7a7a")
-MARKS = "os^Dvx*"
+COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a", "#8a5fd0", "#c2185b")
+MARKS = "os^Dvx*P"
 
 
 def draw(figure: Figure, stem: Path) -> bool:
@@ -338,20 +338,25 @@ def draw(figure: Figure, stem: Path) -> bool:
 
     columns = min(figure.columns, len(figure.panels))
     rows = math.ceil(len(figure.panels) / columns)
+    names = dict.fromkeys(line.label for panel in figure.panels for line in panel.lines)
+    looks = {name: k for k, name in enumerate(names)}
+    width = 4.6 * columns if columns > 1 else 7.0
     with pyplot.rc_context({"svg.hashsalt": "discreet", "svg.fonttype": "none", "font.size": 9}):
         made, axes = pyplot.subplots(
-            rows, columns, figsize=(4.6 * columns, 3.4 * rows), squeeze=False, layout="constrained"
+            rows, columns, figsize=(width, 3.4 * rows + 0.4), squeeze=False, layout="constrained"
         )
         for place, panel in zip(axes.flat, figure.panels, strict=False):
-            _panel(place, panel)
+            _panel(place, panel, looks)
         for place in list(axes.flat)[len(figure.panels) :]:
             place.set_visible(False)
         handles: dict[str, Any] = {}
         for place in axes.flat:
             for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
+        longest = max(len(name) for name in looks)
+        across = max(1, min(len(looks), int(width * 72 / (5.0 * longest + 45))))
         made.legend(
-            handles.values(), handles, loc="outside lower center", ncols=min(4, len(handles))
+            [handles[name] for name in looks], list(looks), loc="outside lower center", ncols=across
         )
         made.savefig(f"{stem}.svg", metadata={"Date": None})
         made.savefig(f"{stem}.png", dpi=110)
@@ -359,11 +364,12 @@ def draw(figure: Figure, stem: Path) -> bool:
     return True
 
 
-def _panel(place: Any, panel: Panel) -> None:
-    for k, line in enumerate(panel.lines):
-        look = {"color": COLOURS[k % 7], "linestyle": line.style, "linewidth": 1.4}
+def _panel(place: Any, panel: Panel, looks: Mapping[str, int]) -> None:
+    for line in panel.lines:
+        k = looks[line.label]
+        look: dict[str, Any] = {"color": COLOURS[k % 8], "linestyle": line.style, "linewidth": 1.4}
         if len(line.x) > 1 and line.style == "-":
-            look |= {"marker": MARKS[k % 7], "markersize": 4}
+            look |= {"marker": MARKS[k % 8], "markersize": 4}
         if len(line.error):
             look.pop("linestyle")
             place.errorbar(line.x, line.y, line.error, label=line.label, capsize=2, **look)

@@ -338,7 +338,11 @@ def figures(results: Results) -> Iterator[Figure]:
             Panel(
                 "what it means in local differential privacy",
                 [
-                    Line(m, thetas, [results.mean("epsilon", m, theta=t) for t in thetas])
+                    Line(
+                        m.replace("1 questions", "1 question"),
+                        thetas,
+                        [results.mean("epsilon", m, theta=t) for t in thetas],
+                    )
                     for m in ("1 questions", "10 questions", "14 questions")
                 ],
                 "theta",
