@@ -19,7 +19,8 @@ from discreet.schema import Categorical, Numeric
 TITLE = "Naive Bayes under local differential privacy, reproduced"
 NOTES = """
 E. Yilmaz, M. Al-Rubaie, J. M. Chang: *Locally differentially private Naive Bayes classification*.
-Accuracy on 20 % of the rows after training on the other 80 %, split anew in every repetition.
+Accuracy on 20 % of the rows after training on the other 80 %, split anew in every repetition; a
+tenth of the repetitions on Connect-4.
 
 The paper's epsilon can be read in two ways. **Per person**: everyone sends one report, about one
 question that chance picks, and epsilon is all they spend. **Per report**: everyone answers all
@@ -132,7 +133,8 @@ def published(epsilon: float, **more: Any) -> Any:
     """
     from discreet.estimators import LocalNB
 
-    return LocalNB(epsilon, plan="paper", postprocess="paper", assignment="draw", **more)
+    usual = {"plan": "paper", "postprocess": "paper", "assignment": "draw"}
+    return LocalNB(epsilon, **(usual | more))
 
 
 def _discrete(cell: Cell, repeat: int) -> float:
@@ -219,7 +221,8 @@ def _continuous(cell: Cell, repeat: int) -> float:
     if not gaussian:
         nb = published(cell["epsilon"], oracle=what, **options)
         return float(nb.fit(X.iloc[train], y[train]).score(X.iloc[test], y[test]))
-    nb = published(cell["epsilon"], numeric="gaussian", approach=what, **options)
+    # a third each of the respondents for classes, means and squares, as in the paper
+    nb = published(cell["epsilon"], numeric="gaussian", plan="auto", approach=what, **options)
     model = _as_published(nb.fit(X.iloc[train], y[train]))
     return score(model, X.iloc[test], y[test]).accuracy
 
@@ -405,8 +408,8 @@ def statements(results: Results) -> Iterator[Statement]:
             f"at {low:g}: {shown}; the majority class has 65.8 %",
             _both(ok),
             ""
-            if ok["per person"]
-            else "a total of that epsilon per person leaves less than the majority class",
+            if all(ok.values())
+            else "with that much noise the majority class is predicted, or something worse",
         )
     found = {r: {o: _at(results, "mushroom", o, 0.5, r) for o in ORACLES} for r in READINGS}
     ok = {r: all(found[r][o] > 0.87 for o in four) for r in READINGS}
@@ -416,15 +419,20 @@ def statements(results: Results) -> Iterator[Statement]:
         _both(ok),
         "" if ok["per person"] else "0.5 for each of 23 reports is 11.5 in total",
     )
-    worst = {r: _worst(results, tables, epsilons, r) for r in READINGS}
+    worst = {r: _below_she(results, tables, epsilons, r) for r in READINGS}
+    cells_in_all = len(tables) * len(epsilons)
     yield Statement(
         "SHE is worst everywhere",
-        "; ".join(f"{r}: lowest in {a} of {b} cells" for r, (a, b) in worst.items()),
-        _both({r: a == b for r, (a, b) in worst.items()}),
+        f"of {cells_in_all} cells, another oracle is lower by more than two standard errors in: "
+        + "; ".join(f"{r} {len(found)}{_named(found)}" for r, found in worst.items()),
+        "holds"
+        if not any(worst.values())
+        else "holds only nearly everywhere"
+        if max(map(len, worst.values())) <= cells_in_all / 6
+        else "does not hold",
         ""
-        if all(a == b for a, b in worst.values())
-        else "near the level of chance the order of "
-        "oracles is noise, and DE is lower where a question has many cells",
+        if not any(worst.values())
+        else "DE is lower where a question has many cells and epsilon is small",
     )
     best = {
         r: {t: max(ORACLES, key=lambda o: _at(results, t, o, 0.5, r)) for t in ("car", "chess")}
@@ -451,17 +459,22 @@ def statements(results: Results) -> Iterator[Statement]:
         else "a question of these tables has up to 16 cells, more than the "
         "3 exp(epsilon) + 2 below which DE has the least variance",
     )
-    apart = max(
-        abs(_at(results, t, "sue", e, r) - _at(results, t, "oue", e, r))
-        for t in tables
-        for e in epsilons
-        for r in READINGS
-    )
+    apart, clear = [], 0
+    for t in tables:
+        for e in epsilons:
+            for r in READINGS:
+                apart.append(abs(_at(results, t, "sue", e, r) - _at(results, t, "oue", e, r)))
+                pair: list[dict[str, Any]] = [
+                    {"table": t, "oracle": o, "epsilon": e, "reading": r} for o in ("sue", "oue")
+                ]
+                clear += apart[-1] > 3 * math.hypot(*(results.error("2", **one) for one in pair))
+    alike = clear <= len(apart) / 20
     yield Statement(
         "SUE and OUE are alike",
-        f"largest difference over all cells {100 * apart:.1f} points",
-        "holds" if apart < 0.03 else "holds only where epsilon is small",
-        "" if apart < 0.03 else "OUE's smaller variance shows once the noise no longer hides it",
+        f"difference {100 * np.mean(apart):.1f} points on average, {100 * max(apart):.1f} at most; "
+        f"beyond three standard errors in {clear} of {len(apart)} cells",
+        "holds" if alike else "holds only where the noise hides the difference",
+        "" if alike else "OUE has the smaller variance",
     )
     yield _theta(results)
     yield from _continuous_statements(results)
@@ -476,13 +489,13 @@ def statements(results: Results) -> Iterator[Statement]:
     }
     yield Statement(
         "epsilon > 2 is very close to no privacy",
-        f"best oracle at {last[0]:g}, points below no privacy: "
+        f"best oracle at {last[0]:g}, points below no privacy (close: less than 4): "
         + "; ".join(
             f"{r} " + ", ".join(f"{t} {100 * g:.1f}" for t, g in gap[r].items()) for r in READINGS
         ),
-        _both({r: max(gap[r].values()) < 0.02 for r in READINGS}),
+        _both({r: max(gap[r].values()) < 0.04 for r in READINGS}),
         ""
-        if max(gap["per person"].values()) < 0.02
+        if max(gap["per person"].values()) < 0.04
         else "one report per person of that epsilon "
         "is noisy where there are many features and few rows",
     )
@@ -492,16 +505,20 @@ def _listed(found: dict[str, float]) -> str:
     return ", ".join(f"{o.upper()} {100 * value:.1f}" for o, value in found.items())
 
 
-def _worst(
+def _below_she(
     results: Results, tables: Sequence[str], epsilons: Sequence[float], reading: str
-) -> tuple[int, int]:
-    """In how many cells SHE is lowest, up to two standard errors."""
-    hits = [
-        all(_close(results, t, o, "she", e, reading) for o in ORACLES if o != "she")
-        for t in tables
-        for e in epsilons
-    ]
-    return sum(hits), len(hits)
+) -> list[str]:
+    """The oracles that are clearly below SHE, one for each cell in which some is."""
+    found = []
+    for t in tables:
+        for e in epsilons:
+            lower = [o for o in ORACLES if not _close(results, t, o, "she", e, reading)]
+            found += lower[:1]
+    return found
+
+
+def _named(oracles: Sequence[str]) -> str:
+    return f" ({', '.join(sorted({o.upper() for o in oracles}))})" if oracles else ""
 
 
 def _close(

@@ -16,9 +16,9 @@ from discreet.privacy import rounded_up
 TITLE = "Naive Bayes with smooth sensitivity, reproduced"
 NOTES = """
 F. Zafarani, C. Clifton: *Differentially private Naive Bayes classifier using smooth sensitivity*.
-Stratified 10-fold cross-validation, where a repetition is one fold: so many as stated below on Glass
-and Seeds, at most ten (one cross-validation) on Adult, Mushroom and Skin (20,000 rows of it), and a
-fifth of them with *smooth, delta*, which is slow, and for the allocations.
+Stratified 10-fold cross-validation, where a repetition is one fold: so many as stated below on
+Glass and Seeds, at most ten (one cross-validation) on Adult, Mushroom and Skin (20,000 rows of it),
+and a fifth of them with *smooth, delta*, which is slow, and for the allocations.
 
 Methods marked *published* are as printed and **keep no promise**: `global-published` scales noise
 by exact class counts; `smooth, published` takes the first step of theorems 4 and 7 as sensitivity
