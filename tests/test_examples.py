@@ -55,6 +55,7 @@ def test_the_readme_shows_the_guarantee_that_its_example_prints(tmp_path):
 
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *PAGES[1:]]
+DOCUMENTS += sorted((ROOT / "docs" / "papers").glob("*.md"))
 
 
 def anchors(page: Path) -> set[str]:
