@@ -379,7 +379,19 @@ def _panel(place: Any, panel: Panel, looks: Mapping[str, int]) -> None:
     place.set_xlabel(panel.x)
     place.set_ylabel(panel.y)
     if panel.log_x:
-        place.set_xscale("log")
+        _log_scale(place.xaxis, place.set_xscale)
     if panel.log_y:
-        place.set_yscale("log")
+        _log_scale(place.yaxis, place.set_yscale)
     place.grid(alpha=0.3)
+
+
+def _log_scale(axis: Any, scale: Callable[[str], None]) -> None:
+    """Plain numbers that keep their distance: 1, 2, 5 of each decade, or 1 alone of many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    scale("log")
+    low, high = axis.get_view_interval()
+    few = high / max(low, 1e-300) < 1e3
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
