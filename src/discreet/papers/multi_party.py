@@ -18,7 +18,7 @@ T. Li and others: *Differentially private Naive Bayes learning over multiple dat
 milliseconds on one thread. *Published* is their protocol with this package's Paillier arithmetic
 (which is quicker than the usual one) at their 1024 bits, one ciphertext for each count; *masks* and
 *Paillier* are this package's rounds, the latter at 2048 bits with packed counters. Noise,
-signatures and checks are included in ours.
+signatures and checks are included in ours. Splice has at most two repetitions.
 """
 CODE = ("federated", "papers/published_parties.py")
 REPEATS = 5
