@@ -33,8 +33,8 @@ def bundled(name: str) -> Any:
 def generated(name: str) -> Any:
     """A table by its size: ``numeric20x30x5000`` has 20 classes, 30 features and 5000 rows.
 
-    ``categorical...`` likewise; ``strong15x1000`` has two classes and 15 features: one that is right
-    in 87 % of the rows, and many noisy copies of one that is right in 68 %.
+    ``categorical...`` likewise; ``strong15x1000`` has two classes and 15 features: one that is
+    right in 87 % of the rows, and many noisy copies of one that is right in 68 %.
     """
     kind, *sizes = re.findall("[a-z]+|[0-9]+", name.replace("x", " "))
     numbers = [int(size) for size in sizes]
