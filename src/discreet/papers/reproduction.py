@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.documents import replacing
+from discreet.documents import write_atomic
 
 __all__ = ["Cell", "Figure", "Line", "Panel", "Paper", "Results", "Statement", "reproduce"]
 
@@ -248,8 +248,7 @@ def reproduce(name: str, run: Run, advance: Advance | None = None) -> Path:
             "values": found,
         }
         files[cell].parent.mkdir(parents=True, exist_ok=True)
-        with replacing(files[cell]) as draft:
-            draft.write_text(json.dumps(body), "utf-8")
+        write_atomic(files[cell], json.dumps(body))
         if advance:
             advance(len(values), len(cells))
     results = Results({cell: values[cell] for cell in cells})
@@ -279,7 +278,7 @@ def _computed(
 def _written(name: str, module: Any, results: Results, run: Run, repeats: int) -> Path:
     folder = run.out / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cells.csv").write_text(_csv(results), "utf-8")
+    write_atomic(folder / "cells.csv", _csv(results))
     page = [f"# {module.TITLE}", "", module.NOTES.strip(), ""]
     page += [
         f"Made by `{run.command}`: {repeats} repetitions of every cell unless the text says "
@@ -301,7 +300,7 @@ def _written(name: str, module: Any, results: Results, run: Run, repeats: int) -
         if draw(figure, run.out / stem):
             page += [f"![{figure.name}: {figure.caption}]({stem}.svg)", ""]
     path = run.out / f"{name}.md"
-    path.write_text("\n".join(page), "utf-8")
+    write_atomic(path, "\n".join(page))
     return path
 
 

@@ -57,7 +57,7 @@ class PolyaShares:
             )
         if not 0 <= self.scale <= 1 << 53:
             # the number itself may be too large to print
-            raise PrivacyError("the noise scale lies outside 0 … 2^53; give a larger epsilon")
+            raise PrivacyError("the noise scale is out of range (0 to 2^53); give a larger epsilon")
 
     @property
     def needed(self) -> int:
