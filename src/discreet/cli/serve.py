@@ -103,6 +103,7 @@ def announce(
     epilog=example(
         "discreet serve questionnaire.yaml",
         "discreet serve plan.json announcement.json --database postgresql://localhost/surveys",
+        "discreet serve questionnaire.yaml --rehearse 500",
         "discreet serve --database collected.db --check",
         "discreet serve --database collected.db --token viewer=analysis",
     )
@@ -149,6 +150,12 @@ def announce(
 )
 @click.option("--invited", is_flag=True, help="Ask for invitations, without an announcement.")
 @click.option("--unprotected", is_flag=True, help="Ask although nothing is promised.")
+@click.option(
+    "--rehearse",
+    type=click.IntRange(2, 1_000_000),
+    metavar="PEOPLE",
+    help="Also add so many simulated people, to a collection of their own, to try the desk.",
+)
 @click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, end.")
 @click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, end.")
 @click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, end.")
@@ -181,6 +188,8 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
                 _tokens(opened, options["token"], options["revoke"])
             else:
                 names = _added(opened, found, options)
+                if options["rehearse"]:
+                    _rehearsed(opened, names, options["rehearse"])
                 _run(opened, names, options, as_json)
 
 
@@ -229,6 +238,18 @@ def _added(opened: Database, found: list[tuple[str, str, Any]], options: Any) ->
             + ", ".join(one.name for one in told.values())
         )
     return names
+
+
+def _rehearsed(opened: Database, names: list[str], people: int) -> None:
+    from discreet.server.rehearsal import rehearse
+    from discreet.server.surveys import Surveys
+
+    surveys = Surveys(opened)
+    for name in names:
+        survey = surveys.find(name)
+        assert survey is not None
+        made = rehearse(opened, survey.collection, survey.announcement, people)
+        click.echo(f"{made}: {people:,} simulated people, to try the desk", err=True)
 
 
 def _told(found: list[tuple[str, str, Any]], collection: Any) -> bool:
@@ -300,6 +321,7 @@ def _tokens(opened: Database, token: str | None, revoke: str | None) -> None:
 
 def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> None:
     from discreet.server.app import application
+    from discreet.server.desk import desk_pages
     from discreet.server.pages import public_pages
     from discreet.server.running import Server
     from discreet.server.settings import Settings
@@ -332,7 +354,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
             contact=options["contact"],
         ),
     )
-    runner.config.app = application(server, [public_pages()])
+    runner.config.app = application(server, [public_pages(), desk_pages()])
     once = server.access.once()
     listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
     facts = {

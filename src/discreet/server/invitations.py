@@ -11,14 +11,18 @@ import base64
 import binascii
 import hashlib
 import secrets
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sql
 
 from discreet.server import database as db
 from discreet.server.database import among
 
-__all__ = ["code_hash", "invite", "link_of", "qr_code", "state_of"]
+if TYPE_CHECKING:
+    from discreet.server.surveys import Survey
+
+__all__ = ["code_hash", "invite", "letters", "link_of", "qr_code", "state_of"]
 
 HEADER = "Invitation"
 MOST = 100_000
@@ -60,9 +64,13 @@ def state_of(
     return "spent" if found[0][1] else "unused"
 
 
-def link_of(base: str, slug: str, code: str) -> str:
-    """The link for one invited person; the part after # stays in the browser."""
-    return f"{base}/s/{slug}#c={code}"
+def link_of(base: str, slug: str, code: str, document: str = "") -> str:
+    """The link for one invited person; the part after # stays in the browser.
+
+    With the digest of the document, the page refuses any other one.
+    """
+    checked = f"&d={document.removeprefix('sha256:')}" if document else ""
+    return f"{base}/s/{slug}#c={code}{checked}"
 
 
 def qr_code(link: str) -> str:
@@ -76,3 +84,46 @@ def qr_code(link: str) -> str:
         out, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff"
     )
     return out.getvalue().decode()
+
+
+def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: str = "") -> str:
+    """A page of letters to print, one for each code, with its link as a QR code.
+
+    Parameters
+    ----------
+    survey : Survey
+    base : str
+        Address of the server.
+    codes : sequence of str
+    digest : str
+        Of the page that people will see.
+    tag : str, optional
+        Language; that of the announcement if not given.
+    """
+    from markupsafe import Markup
+
+    from discreet.server.bundle import Bundle, templates
+    from discreet.server.pages import Spoken
+
+    told = survey.announcement
+    known = Bundle().words
+    language = next((one for one in (tag, told.language, told.language[:2]) if one in known), "en")
+    own = told.words.get(language) or told.words.get(told.language)
+    document = survey.collection.digest
+    made = []
+    for code in codes:
+        link = link_of(base, survey.slug, code, document)
+        made.append((code, link, Markup(qr_code(link))))
+    return (
+        templates()
+        .get_template("letters.html")
+        .render(
+            say=Spoken(language, known[language]),
+            title=(own.title if own else "") or survey.slug,
+            asks=told.asks,
+            address=f"{base}/s/{survey.slug}",
+            letters=made,
+            digest=digest,
+            document=document,
+        )
+    )

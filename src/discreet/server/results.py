@@ -1,0 +1,213 @@
+"""What the desk shows of a collection: shares with intervals, liars, outlook, evidence, accuracy.
+
+Shares are unbiased estimates and may be negative; intervals are normal ones from the variances of
+the statistics. How far liars could move a share follows from the channel alone: a fraction f of
+reports that are made up moves it at most to ``share + f * (score - share)``, where ``score`` is the
+most (or the least) that one report can count for that cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.collection.size import respondents_for
+from discreet.collection.tally import Tally
+from discreet.errors import EstimationError
+from discreet.estimation import estimate
+from discreet.model.explanation import strongest_evidence
+from discreet.report.charts import Axis, Dot, Picture, Words, dots, percent, whole_percent
+from discreet.schema import text_of
+from discreet.server.analysis import Analysis
+
+__all__ = ["LIARS", "Outlook", "Results"]
+
+Z95 = 1.959963984540054
+LIARS = (0.01, 0.05)
+MOST_SHEETS = 1 << 20
+FEW = 50
+"""Sheets in each half below which no accuracy is estimated."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share of all people, and how far it could be from the truth."""
+
+    label: str
+    value: float
+    error: float
+    least: float
+    most: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """With 95 % confidence, if nobody lies."""
+        return self.value - Z95 * self.error, self.value + Z95 * self.error
+
+    def moved(self, liars: float) -> tuple[float, float]:
+        """Where so many liars could move it."""
+        low = self.value + liars * (self.least - self.value)
+        return low, self.value + liars * (self.most - self.value)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How precise the least precise share is, and how many people a better one takes."""
+
+    what: str
+    error: float
+    needed: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The analysis of a collection in the form in which it is shown.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    """
+
+    analysis: Analysis
+
+    @property
+    def people(self) -> float:
+        """How many people the estimates are of."""
+        return max(float(self.analysis.statistics.totals.sum()), 1.0)
+
+    @cached_property
+    def classes(self) -> list[Share]:
+        """Shares of the classes."""
+        found = self.analysis.statistics
+        least, most = self._scores(found.schema.target)
+        return [
+            Share(text_of(label), total / self.people, math.sqrt(variance) / self.people, low, high)
+            for label, total, variance, low, high in zip(
+                found.schema.classes, found.totals, found.variances, least, most, strict=True
+            )
+        ]
+
+    @cached_property
+    def features(self) -> dict[str, list[Share]]:
+        """For each feature asked by cell the share of each cell together with each class."""
+        found, made = self.analysis.statistics, {}
+        for name, table in found.tables.items():
+            least, most = self._scores(name)
+            rows = []
+            for c, label in enumerate(found.schema.classes):
+                for v, value in enumerate(table.cells.labels):
+                    error = math.sqrt(max(float(table.variances[c, v]), 0.0)) / self.people
+                    share = float(table.counts[c, v]) / self.people
+                    text = f"{value}, {found.schema.target} {text_of(label)}"
+                    rows.append(Share(text, share, error, float(least[c, v]), float(most[c, v])))
+            made[name] = rows
+        return made
+
+    def _scores(self, name: str) -> tuple[Any, Any]:
+        """The least and the most that one report can count for each cell of a table."""
+        collection, schema = self.analysis.survey.collection, self.analysis.statistics.schema
+        classes, target = len(schema.classes), schema.target
+        sizes = (classes,) if name == target else (classes, self._cells(name))
+        if collection.kind == "questionnaire":
+            from discreet.survey.inversion import unmixed
+
+            names = [target] if name == target else [target, name]
+            every = np.eye(math.prod(sizes)).reshape(-1, *sizes)
+            scores = unmixed(collection, names, every).reshape(len(every), -1)
+            return scores.min(axis=1).reshape(sizes), scores.max(axis=1).reshape(sizes)
+        low, high = 0.0, 1.0
+        for question, share in zip(collection.questions, collection.shares, strict=True):
+            oracle = question.mechanism
+            if hasattr(oracle, "q_exact") and (name == target or name in question.features):
+                p, q = float(oracle.p_exact), float(oracle.q_exact)
+                joined = oracle.size // math.prod(sizes)  # cells of the question in one of ours
+                subset = getattr(oracle, "subset", 1 if oracle.name == "de" else joined)
+                at_once = min(joined, subset)
+                # whoever lies may also choose the question
+                low = min(low, -joined * q / (p - q) / float(share))
+                high = max(high, (at_once - joined * q) / (p - q) / float(share))
+        return np.full(sizes, low), np.full(sizes, high)
+
+    def _cells(self, name: str) -> int:
+        return int(self.analysis.statistics.tables[name].cells.size)
+
+    # ---------------------------------------------------------------- charts
+
+    def chart(self, shares: list[Share], title: str) -> Picture:
+        """Dots with intervals; the faint band is what 5 % of liars could do."""
+        rows = [
+            Dot(one.label, one.value, *one.interval, faint=one.moved(LIARS[1])) for one in shares
+        ]
+        words = Words(label="", number=percent)
+        return dots(rows, title=title, axis=Axis(number=whole_percent), words=words)
+
+    # ---------------------------------------------------------------- use
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """How good the worst cell is now, and what a better one takes."""
+        every = [("class " + one.label, one.error) for one in self.classes]
+        every += [(f"{name}: {o.label}", o.error) for name, f in self.features.items() for o in f]
+        what, error = max(every, key=lambda one: one[1])
+        reports, needed = self.analysis.tally.people, []
+        for wanted in (0.05, 0.02, 0.01):
+            if 0 < wanted < error:
+                total = respondents_for(error * math.sqrt(reports), wanted)
+                needed.append((wanted, max(0, total - reports)))
+        return Outlook(what, error, tuple(needed))
+
+    @cached_property
+    def accuracy(self) -> Any:
+        """Of a classifier made from half of the sheets, on the others; None where not possible."""
+        collection = self.analysis.survey.collection
+        if collection.kind != "questionnaire" or self.analysis.tally.reports < 2 * FEW:
+            return None
+        if math.prod(collection.sizes) > MOST_SHEETS:
+            return None
+        from discreet.survey.inversion import statistics_of
+        from discreet.survey.testing import accuracy_on_sheets
+
+        try:
+            first, second = self._halves()
+            return accuracy_on_sheets(estimate(statistics_of(first)), second)
+        except EstimationError:
+            return None
+
+    def _halves(self) -> Iterator[Tally[Any]]:
+        """The settled sheets in two halves; which is in which is drawn, and always the same."""
+        tally = self.analysis.tally
+        sheets, times = tally.distinct()
+        chosen = np.random.default_rng(0).binomial(times, 0.5)
+        for part in (chosen, times - chosen):
+            made: Tally[Any] = Tally(tally.collection, simulated=tally.simulated)
+            made.add_values(0, sheets[part > 0], part[part > 0])
+            yield made
+
+    @cached_property
+    def evidence(self) -> list[tuple[str, str, str, float]]:
+        """(feature, value, class, odds): what speaks loudest for a class."""
+        found = strongest_evidence(self.analysis.model, 8)
+        return [(name, value, label, math.exp(odds)) for name, value, label, odds in found]
+
+    @property
+    def verdict(self) -> str:
+        """Can it be used yet? In one sentence."""
+        reports, largest = self.analysis.tally.reports, max(self.classes, key=lambda o: o.value)
+        base = f"{reports:,} reports"
+        if self.accuracy is not None:
+            low, high = (100 * end for end in self.accuracy.interval)
+            return (
+                f"{base}: a classifier made from half of them would be right for about "
+                f"{100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
+                f"{high:.0f}; always saying “{largest.label}”: about {100 * largest.value:.0f}."
+            )
+        return (
+            f"{base}: the share of “{largest.label}” is known to within "
+            f"{100 * Z95 * largest.error:.1f} percentage points, the least precise cell "
+            f"({self.outlook.what}) to within {100 * Z95 * self.outlook.error:.1f}."
+        )
