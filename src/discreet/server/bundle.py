@@ -26,6 +26,8 @@ __all__ = ["Bundle", "templates"]
 
 HERE = Path(__file__).parent
 ROOT = "/static/"
+ABROAD = "./static/"
+"""Beside the page, where it lies in a folder on another host."""
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -111,7 +113,27 @@ class Bundle:
         collector, survey : str
             Where reports go, for a page on another host than the collector's.
         """
-        return self._page("static/" if collector else ROOT, collector, survey, self.digest)
+        return self._page(ABROAD if collector else ROOT, collector, survey, self.digest)
+
+    def write(self, folder: Path, collector: str, survey: str) -> list[Path]:
+        """Write the page for another host; the files.
+
+        Parameters
+        ----------
+        folder : path
+        collector : str
+            Address of the server that takes the reports.
+        survey : str
+            Its name there.
+        """
+        texts = {f"static/{name}": content for name, content in self.files.items()}
+        made = []
+        for name, content in {"index.html": self.page(collector, survey).encode(), **texts}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            made.append(path)
+        return made
 
     def _page(self, root: str, collector: str, survey: str, digest: str) -> str:
         return _template().render(

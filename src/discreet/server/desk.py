@@ -76,7 +76,7 @@ def promise_line(guarantee: Any) -> str:
         f"Epsilon {facts['epsilon']:.3g} per person in total: whoever thought something "
         f"{facts['before']} in 100 likely can be moved to at most {facts['after']} in 100."
     )
-    return line + " This protection is weak." * facts["weak"]
+    return line + (" This protection is weak." if facts["weak"] else "")
 
 
 def desk_pages(bundle: Bundle | None = None) -> APIRouter:
@@ -303,9 +303,9 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         except Problem as problem:
             if problem.kind == "not-found":
                 raise
-            told = str(problem)
+            told, status = str(problem), problem.status
             return await run_in_threadpool(
-                lambda: page(request, survey, grant, problem.status, problem=told)
+                lambda: page(request, survey, grant, status, problem=told)
             )
         return away(f"/desk/{slug}")
 

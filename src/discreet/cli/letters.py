@@ -1,0 +1,71 @@
+"""``discreet letters``: invitations to print, made where the database is."""
+
+from __future__ import annotations
+
+import click
+
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import example, json_option, print_json
+from discreet.errors import FormatError, MissingDependencyError
+
+__all__ = ["letters"]
+
+
+@click.command(
+    epilog=example(
+        "discreet letters health --count 200 --address https://survey.example.org -o letters.html"
+    )
+)
+@click.argument("name")
+@click.option("--count", type=click.IntRange(1, 10_000), required=True, help="How many letters.")
+@click.option(
+    "--database",
+    default="collected.db",
+    show_default=True,
+    envvar="DISCREET_DATABASE",
+    help="Of the server; also DISCREET_DATABASE.",
+)
+@click.option("--address", required=True, help="How people reach it, as for discreet serve.")
+@click.option("--language", default="", help="Of the letters; the announcement's if not given.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The HTML file to write.")
+@json_option
+def letters(
+    name: str, count: int, database: str, address: str, language: str, output: str, as_json: bool
+) -> None:
+    """Make invitations to the survey NAME and write letters to print.
+
+    Each letter has a code that is used once, the link with it as a QR code, and the digests that
+    the page shows. Only hashes of the codes are stored: the file is the only place where they are.
+    """
+    try:
+        from discreet.server import invitations
+        from discreet.server.bundle import HERE, Bundle
+        from discreet.server.database import Database
+        from discreet.server.settings import Settings
+        from discreet.server.surveys import Surveys
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(str(error.name), "server") from None
+
+    base = Settings(address.rstrip("/")).base
+    bundle = Bundle()
+    with Database(database, serving=False) as opened:
+        survey = Surveys(opened).find(name)
+        if survey is None:
+            raise FormatError(f"{database}: has no survey named {name}")
+        if not survey.invited:
+            raise FormatError(f"{name} is open to anyone; invitations need 'entry: invited'")
+        with opened.write() as connection:
+            codes = invitations.invite(connection, survey.number, count)
+    text = invitations.letters(survey, base, codes, bundle.digest, language)
+    styles = bundle.files["style.css"].decode() + (HERE / "static/desk/desk.css").read_text("utf-8")
+    for link in ("/static/style.css", "/desk/static/desk.css"):
+        text = text.replace(f'<link rel="stylesheet" href="{link}">', "")
+    text = text.replace('<link rel="icon" href="/static/icon.svg" type="image/svg+xml">', "")
+    write(output, text.replace("</head>", f"<style>\n{styles}</style>\n</head>"))
+    facts = {"output": output, "letters": count, "survey": name, "digest": bundle.digest}
+    if as_json:
+        print_json(facts)
+    else:
+        for key, value in facts.items():
+            click.echo(f"{key:<8} {value}")
+        click.echo("Whoever has this file can answer in place of the invited: delete it.", err=True)

@@ -1,0 +1,110 @@
+"""``discreet verify`` and ``discreet page``: is it the page of this release; for another host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet.cli.output import example, json_option, print_json
+from discreet.errors import DiscreetError, FormatError, MissingDependencyError
+
+__all__ = ["page", "verify"]
+
+
+def _bundle() -> Any:
+    try:
+        from discreet.server.bundle import Bundle
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(str(error.name), "server") from None
+    return Bundle()
+
+
+@click.command(
+    epilog=example(
+        "discreet verify https://survey.example.org/s/health",
+        "discreet verify",
+    )
+)
+@click.argument("url", required=False)
+@json_option
+def verify(url: str | None, as_json: bool) -> None:
+    """Compare the survey page at URL with the one of this release, byte by byte.
+
+    Everything that the page loads is compared, its content policy, and whether the document has the
+    digest that is announced. Without URL: print the digest of this release's page, which is also
+    on the page and in letters. A server may show others another page than you: verify from
+    several places, and never with a personal link.
+    """
+    bundle = _bundle()
+    if url is None:
+        if as_json:
+            print_json({"digest": bundle.digest})
+        else:
+            click.echo(bundle.digest)
+        return
+    import httpx
+
+    from discreet.server.verify import verify as compared
+
+    with httpx.Client(timeout=30) as client:
+
+        def fetch(address: str) -> tuple[int, bytes, str]:
+            try:
+                answer = client.get(address)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise FormatError(f"{address}: cannot be reached: {error}") from None
+            policy = answer.headers.get("content-security-policy", "")
+            return answer.status_code, answer.content, policy
+
+        found = compared(url, fetch, bundle)
+    same = all(one.same for one in found)
+    if as_json:
+        print_json({"url": url, "same": same, "digest": bundle.digest,
+                    "files": [vars(one) for one in found]})  # fmt: skip
+    else:
+        width = max(len(one.name) for one in found)
+        for one in found:
+            mark = "same   " if one.same else "CHANGED"
+            click.echo(f"{mark}  {one.name:<{width}}  {one.detail}".rstrip())
+        click.echo(f"digest   {bundle.digest}")
+    if not same:
+        raise DiscreetError(
+            "this is not the page of this release: do not answer there. It may also be that of "
+            "another release; compare with that one"
+        )
+
+
+@click.command(epilog=example("discreet page https://survey.example.org/s/health -o health"))
+@click.argument("url")
+@click.option("-o", "--output", required=True, help="The folder to write; it must be new.")
+@json_option
+def page(url: str, output: str, as_json: bool) -> None:
+    """Write the page of the survey at URL as files, for the host of another party.
+
+    Put the folder on a web server (https) of somebody whom respondents trust, such as a works
+    council or an ombudsman. The code then comes from there, and only reports go to the collector:
+    neither of both alone can change the page and read what it sends.
+    """
+    bundle = _bundle()
+    from discreet.server.verify import split_address
+
+    collector, survey = split_address(url)
+    folder = Path(output)
+    if folder.exists() and any(folder.iterdir()):
+        raise FormatError(f"{output}: is not empty; name a new folder")
+    files = bundle.write(folder, collector, survey)
+    facts = {
+        "output": output,
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "collector": collector,
+        "survey": survey,
+        "digest": bundle.digest,
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name:<10} {value}")

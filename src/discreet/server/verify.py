@@ -1,0 +1,122 @@
+"""What ``discreet verify URL`` compares: a page that is served, with the one of this release."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+from discreet.errors import FormatError
+from discreet.server.bundle import ABROAD, ROOT, Bundle
+
+__all__ = ["Compared", "split_address", "verify"]
+
+Fetch = Callable[[str], tuple[int, bytes, str]]
+"""Address -> status, body, content policy."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One file that was compared.
+
+    Parameters
+    ----------
+    name : str
+    same : bool
+    detail : str
+        What differs, for people.
+    """
+
+    name: str
+    same: bool
+    detail: str = ""
+
+
+def split_address(url: str) -> tuple[str, str]:
+    """Server and name of a survey, from the link that respondents have.
+
+    Parameters
+    ----------
+    url : str
+
+    Examples
+    --------
+    >>> split_address("https://survey.example.org/s/health#c=abc")
+    ('https://survey.example.org', 'health')
+    """
+    parts = urlsplit(url)
+    found = re.fullmatch(r"(.*)/s/([a-z0-9-]{1,64})/?", parts.path)
+    if parts.scheme not in ("http", "https") or not parts.netloc or found is None:
+        raise FormatError(
+            f"{url!r} is not the link of a survey; write https://survey.example.org/s/NAME"
+        )
+    return f"{parts.scheme}://{parts.netloc}{found[1]}", found[2]
+
+
+def _setting(page: str, name: str) -> str:
+    found = re.search(rf'<meta name="discreet-{name}" content="([^"]*)">', page)
+    return html.unescape(found[1]) if found else ""
+
+
+def _difference(expected: bytes, found: bytes) -> str:
+    if expected == found:
+        return ""
+    place = next(
+        (k for k, (a, b) in enumerate(zip(expected, found, strict=False)) if a != b),
+        min(len(expected), len(found)),
+    )
+    return f"differs from byte {place:,} on ({len(found):,} bytes, not {len(expected):,})"
+
+
+def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compared]:
+    """Compare a page, everything it loads, its policy, and its document with its digest.
+
+    Parameters
+    ----------
+    url : str
+        Of a survey on a server, or of the same page on another host.
+    fetch : callable
+        From an address to (status, body, content policy).
+    bundle : Bundle, optional
+        What to compare with; that of this release if not given.
+    """
+    made = bundle or Bundle()
+    address = url.partition("#")[0]
+    status, body, policy = fetch(address)
+    page = body.decode("utf-8", "replace")
+    if status != 200:
+        return [Compared("the page", False, f"the server answers {status}")]
+    collector, survey = _setting(page, "collector"), _setting(page, "survey")
+    found = []
+    if collector:
+        expected, root = made.page(collector, survey), urljoin(address, ABROAD)
+    else:
+        collector, survey = split_address(address)
+        expected, root = made.page(), collector + ROOT
+        right = policy == made.policy()
+        found.append(Compared("content policy", right, "" if right else f"is {policy!r}"))
+    difference = _difference(expected.encode(), body)
+    found.insert(0, Compared("the page", not difference, difference))
+    for name, content in made.files.items():
+        status, body, _ = fetch(root + name)
+        difference = f"status {status}" if status != 200 else _difference(content, body)
+        found.append(Compared(name, not difference, difference))
+    return [*found, _document(f"{collector}/api/v1/surveys/{survey}", fetch)]
+
+
+def _document(address: str, fetch: Fetch) -> Compared:
+    """Whether the document is the one that the announcement names."""
+    import json
+
+    (status, told, _), (other, body, _) = fetch(address), fetch(f"{address}/document")
+    if status != 200 or other != 200:
+        return Compared("document", False, f"the collector answers {max(status, other)}")
+    digest = "sha256:" + hashlib.sha256(body).hexdigest()
+    try:
+        named = json.loads(told)["announcement"]["collection"]
+    except (ValueError, KeyError, TypeError):
+        return Compared("document", False, "the announcement cannot be read")
+    return Compared("document", digest == named, digest if digest == named else f"is {digest}")
