@@ -98,6 +98,12 @@ class Proxy:
                 one.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the other thread
 
 
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
 def sizes(one):
     """Bytes of all messages that were carried, each sent once and fetched once."""
     import json
@@ -265,7 +271,7 @@ def test_a_body_of_a_stranger_or_before_agreement_is_not_taken_in(tmp_path):
     """The answer comes after the head of the request: of 700 announced megabytes none is sent."""
     with play(tmp_path / "round") as one:
         one.start("collector")
-        one.until(lambda: "waiting for" in one.said("collector"))
+        one.until(lambda: listens(one.port))
         manifest = Manifest.from_json((one.folder / "manifest.json").read_text())
         own = Identity.from_json((one.folder / "hospital-a.identity.json").read_text())
         target = "/messages?offset=0"
