@@ -1,8 +1,8 @@
 """Processes of a round killed with SIGKILL at every phase, and started again with the same command.
 
 The round ends with the right result, everyone who holds data has paid once, and nobody has ever
-sent two versions of one message. ``make soak`` kills after every point as well, with Paillier and
-in the other mode.
+sent two versions of one message. A point is anything that others or the disk notice. ``make soak``
+takes all of them, before and after, with Paillier and in the other mode; this a half.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ WAYS = [("masks", "counts"), *([("paillier", "counts"), ("masks", "probabilities
 
 
 def chosen(points):
-    """Before every point; after it as well where there is time. What follows a point comes before
-    the next one, so nothing is left out.
-    """
-    return [point for point in points if SOAK or point.startswith("before ")]
+    """Before every second point; where there is time before and after all of them."""
+    return points if SOAK else [one for one in points if one.startswith("before ")][::2]
 
 
 @pytest.mark.parametrize(("way", "mode"), WAYS)
@@ -45,7 +43,7 @@ def test_a_party_killed_at_any_phase_goes_on_where_it_was(
         reference.finish()
         reference.check()
         points = chosen(reference.points(name))
-    assert len(points) > 8
+    assert len(points) > 4
     for number, point in enumerate(points):
         with play(tmp_path / str(number), **how) as one:
             one.everyone({name: point})

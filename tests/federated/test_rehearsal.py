@@ -71,6 +71,37 @@ def test_a_rehearsal_tells_how_far_everyone_is_and_its_model_promises_nothing(tm
     assert not list(tmp_path.glob("discreet-rehearsal-*"))
 
 
+@pytest.mark.parametrize("paillier", [False, True])
+def test_a_vertical_rehearsal_tells_who_sends_what_to_whom(paillier, tmp_path):
+    """With a label provider, rows in another order for everyone, masks and Paillier."""
+    columns, codes = table(30, 4)
+    ids, back = [f"p{i:02}" for i in range(30)], slice(None, None, -1)
+    (tmp_path / "schema.json").write_text(SCHEMA.to_json())
+    write_rows(tmp_path / "a.csv", columns, codes, ["colour", "age"], ids)
+    turned = {name: column[back] for name, column in columns.items()}
+    write_rows(tmp_path / "b.csv", turned, codes[back], ["size"], ids[back])
+    write_rows(tmp_path / "l.csv", columns, codes, ["class"], ids)
+    words = ["rehearse", "schema.json", "--provider", "a=a.csv", "--provider", "b=b.csv"]
+    words += ["--label", "l=l.csv", "--id", "id", "--epsilon", "1", "-o", "model.json"]
+    run = subprocess.run(
+        [sys.executable, "-m", "discreet", "federated", *words, *["--paillier"] * paillier],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+    )
+    assert run.returncode == 0, run.stderr
+    for line in (
+        "l has sent its labels for a",
+        "b has sent its tables for l",
+        "l has sent its shares for collector",
+        "receiver has ended",
+    ):
+        assert line in run.stderr
+    assert ("making a Paillier key" in run.stderr) == paillier
+    assert not NaiveBayesModel.read(tmp_path / "model.json").guarantee.private
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_rehearsal_leaves_no_process_and_no_file(number, tmp_path):
