@@ -215,8 +215,8 @@ def processes(name: str = "splice", providers: int = 16, paillier: bool = True) 
     return [max(one.wall for one in found.values()), cpu, found["collector"].memory]
 
 
-def threads(name: str = "splice", providers: int = 64) -> float:
-    """Wall seconds of a round with masks over real HTTP, every party a thread of this process."""
+def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
+    """Wall and CPU seconds of a round with masks over HTTP, every party a thread here."""
     import threading
 
     import uvicorn
@@ -256,18 +256,18 @@ def threads(name: str = "splice", providers: int = 64) -> float:
 
         works = [providing(number) for number in range(providers)]
         pairs = [*zip(people[:-2], works, strict=True), (people[-1], receiving)]
-        begun = time.monotonic()
+        begun, before = time.monotonic(), time.process_time()
         started = [threading.Thread(target=act, args=pair) for pair in pairs]
         for one in started:
             one.start()
         for one in started:
             one.join()
-        wall = time.monotonic() - begun
+        wall, cpu = time.monotonic() - begun, time.process_time() - before
         server.should_exit = True
         serving.join()
     if wrong:
         raise wrong[0]
-    return wall
+    return wall, cpu
 
 
 def long_vertical(rows: int, cells: int = 16, providers: int = 2) -> None:

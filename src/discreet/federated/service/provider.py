@@ -141,12 +141,18 @@ def _tabulate(
 
 
 def _counted(manifest: Manifest, source: Any) -> Integers:
+    """The exact numbers: of a file or a database where it lies, of a table in memory there."""
+    from discreet.encoding import class_codes, columns_of
     from discreet.tables import count
 
-    layout = manifest.layout
+    layout, schema = manifest.layout, manifest.schema
+    if isinstance(source, Mapping) or hasattr(source, "columns"):
+        columns = columns_of(source, [*schema.names, schema.target])
+        codes = class_codes(schema, columns.pop(schema.target))
+        return layout.vector(columns, codes)
     sums = any(one.kind == "moments" for one in layout.wanted)
     return layout.vector_of(
-        count(source, manifest.schema, bins=layout.bins, moments="grid" if sums else None)
+        count(source, schema, bins=layout.bins, moments="grid" if sums else None)
     )
 
 
