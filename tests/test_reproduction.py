@@ -111,6 +111,16 @@ def test_the_published_collector_reads_every_count_and_smooth_as_printed_claims_
     assert max(ratios) <= 1 + 1e-9
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", multi_party.WAYS)
+def test_every_way_of_several_owners_is_timed_in_every_phase(way):
+    flat = multi_party.compute(Cell.of("2", table="balance_scale", way=way, providers=2), 1, True)
+    assert set(flat) == {"provider", "collector", "receiver"}
+    tall = multi_party.compute(Cell.of("3", table="balance_scale", way=way), 1, True)
+    assert {"label provider", "provider"} <= set(tall)
+    assert all(value[0] > 0 for value in (*flat.values(), *tall.values()))
+
+
 def test_every_answer_counts_once_where_everyone_answers_everything():
     """Without noise, n + 1 reports from everyone give the exact classifier."""
     from discreet import LocalNB

@@ -139,7 +139,7 @@ def _horizontal(table: str, way: str, providers: int, rows: int | None) -> dict[
         machine, exact = horizontal.Provider(own, manifest), manifest.layout.vector(*part)
         took, message = _spent(lambda m=machine, e=exact: m.submit(e))  # type: ignore[misc]
         spent.append(took)
-        said.append(message.to_json())
+        said.append(message.to_bytes())
 
     def collect() -> Any:
         for text in said:
@@ -148,7 +148,7 @@ def _horizontal(table: str, way: str, providers: int, rows: int | None) -> dict[
 
     collecting, result = _spent(collect)
     receiver = horizontal.Receiver(people[-1], manifest, key)
-    opening = _spent(lambda: receiver.receive(result))[0]
+    opening = _spent(lambda: receiver.receive(result.to_bytes()))[0]
     return {"provider": float(np.mean(spent)), "collector": collecting, "receiver": opening}
 
 
@@ -203,17 +203,17 @@ def _vertical(table: str, way: str) -> dict[str, float]:
     slowest = 0.0
     for own, message in zip(people[:-3], messages, strict=True):
         machine = vertical.Provider(own, manifest)
-        machine.receive(message)
+        machine.receive(message.to_bytes())
         mine = {name: columns[name] for name in manifest.columns[own.name]}
         took, tables = _spent(lambda m=machine, c=mine: m.tables(c))  # type: ignore[misc]
         slowest = max(slowest, took)
-        own_time += _spent(lambda m=tables: label.receive(m))[0]  # type: ignore[misc]
+        own_time += _spent(lambda m=tables: label.receive(m.to_bytes()))[0]  # type: ignore[misc]
     dealing = 0.0
     if collector.way.deals:
         dealing, dealt = _spent(collector.correction)
-        label.receive(dealt)
+        label.receive(dealt.to_bytes())
     last, shares = _spent(label.shares)
-    adding = _spent(lambda: (collector.receive(shares), collector.result()))[0]
+    adding = _spent(lambda: (collector.receive(shares.to_bytes()), collector.result()))[0]
     return {"label provider": own_time + last, "provider": slowest, "collector": dealing + adding}
 
 
