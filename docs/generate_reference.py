@@ -26,7 +26,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("discreet.collection.protocol", "discreet.collection.report",
          "discreet.collection.respondent", "discreet.collection.store",
          "discreet.collection.tally", "discreet.collection.bulk",
-         "discreet.collection.simulation"),
+         "discreet.collection.simulation", "discreet.announcement"),
     ),
     "federated": (
         "Federated training",

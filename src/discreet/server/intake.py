@@ -10,6 +10,7 @@ import io
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,9 +193,10 @@ def _rows(collection: Collection, batch: Any) -> tuple[list[Row], Counter[str]]:
         if flags.any():
             refused[fault] += int(flags.sum())
     ids = identities(batch["id"]).tolist()
-    made = []
+    made: list[Row] = []
     for question, places, matrix in answers.parts(answers.valid):
         values = packed_rows(matrix)
-        made += [Row(ids[p], question, v) for p, v in zip(places.tolist(), values, strict=True)]
+        chosen = [ids[place] for place in places.tolist()]
+        made += map(Row._make, zip(chosen, repeat(question), values, strict=False))
     made.sort()
     return made, refused
