@@ -91,8 +91,7 @@ MUTANTS = [
     Mutant("randomness/source.py", "handed_out[:] = 0", "pass", DRAWS),
     Mutant("randomness/source.py", "if random_state is None:\n        return CryptoRandom()",
            "if random_state is None:\n        return SeededRandom(0)", f"{DRAWS} {VOID}"),
-    Mutant("randomness/source.py", "os.register_at_fork(after_in_child=_forget_all)", "pass", DRAWS,
-           "a fork that Python sees is also noticed by the process number, before the next draw"),
+    Mutant("randomness/source.py", "os.register_at_fork(after_in_child=_forget_all)", "pass", DRAWS),
     # ---- mechanisms
     Mutant("mechanisms/unary.py", "root = exp_below(self._budget / 2)",
            "root = exp_below(self._budget)", CHANNELS),

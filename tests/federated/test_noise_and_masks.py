@@ -266,3 +266,16 @@ def test_a_stolen_identity_does_not_open_what_was_sent_before(people):
     one.forget(ROUND)
     with pytest.raises(ProtocolError, match="no key with"):
         pair_key(one, two.card, ROUND, "model")
+
+
+def test_what_a_party_draws_is_the_difference_of_two_polya_draws():
+    """Counts of -6 … 6 in 40000 draws, six deviations each; one-sided noise is the twin."""
+    shares, size = PolyaShares(2, 3, 1), 40_000
+    expected = size * share_law(2.0, shares.needed)[TAIL - 6 : TAIL + 7]
+
+    def fits(drawn):
+        found = np.array([np.count_nonzero(drawn == k) for k in range(-6, 7)])
+        return bool((np.abs(found - expected) < 6 * np.sqrt(expected)).all())
+
+    assert fits(shares.draw(size, SeededRandom(5)))
+    assert not fits(polya(2, shares.needed, size, SeededRandom(5)))
