@@ -159,3 +159,16 @@ def test_without_file_locks_nothing_is_done(
     with pytest.raises(FormatError, match="no file locks"), locked(tmp_path / "lock"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sealed_document_that_was_changed_is_refused() -> None:
+    class Number(documents.Body):
+        value: int
+
+    text = documents.dump("number", 1, {"value": 1})
+    assert documents.load(text, "number", 1, Number).value == 1
+    for changed in (text.replace('"value": 1', '"value": 2'), text.replace("sha256:", "sha256:0")):
+        with pytest.raises(FormatError, match="changed or damaged"):
+            documents.load(changed, "number", 1, Number)
+    with pytest.raises(FormatError, match="changed or damaged"):  # the seal itself was removed
+        documents.load(documents.dump("number", 1, {"value": 1}, sealed=False), "number", 1, Number)
