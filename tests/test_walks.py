@@ -30,10 +30,10 @@ from discreet.datasets import mortgage
 HOME = os.path.dirname(discreet.__file__) + os.sep
 PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
-FUNCTIONS, CROSSINGS = 214, 47
+FUNCTIONS, CROSSINGS = 219, 47
 """The walk of a CSV row as it is drawn; the first build had 229 functions and 39 crossings.
 
-Of these, 21 functions and 8 crossings correct the model, which the first build did not do.
+Of these, 26 functions and 9 crossings correct the model, which the first build did not do.
 """
 ALLOWED = 4
 """A check more or less is no reason to fail."""

@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -458,8 +459,9 @@ def test_a_party_does_not_believe_another_manifest(tmp_path):
 def test_a_party_gives_up_when_no_collector_answers():
     ours = unsigned(horizontal_manifest(deadline=soon(0.1)))
     said = []
+    tell = SimpleNamespace(say=said.append, show=None)
     with (
-        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], ours, say=said.append) as line,
+        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], ours, tell=tell) as line,
         pytest.raises(ProtocolError, match="does not answer"),
     ):
         line.agreed()

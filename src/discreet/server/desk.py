@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.announcement import Announcement
 from discreet.errors import DiscreetError, EstimationError
+from discreet.privacy import rounded_up
 from discreet.report.charts import stylesheet
 from discreet.server import api, drafts, invitations, tallies
 from discreet.server import surveys as acts
@@ -73,7 +74,7 @@ def promise_line(guarantee: Any) -> str:
     if not facts["private"]:
         return "Nobody is protected: " + "; ".join(guarantee.broken)
     line = (
-        f"Epsilon {facts['epsilon']:.3g} per person in total: whoever thought something "
+        f"Epsilon {rounded_up(facts['epsilon'], 3)} per person in total: whoever thought something "
         f"{facts['before']} in 100 likely can be moved to at most {facts['after']} in 100."
     )
     return line + (" This protection is weak." if facts["weak"] else "")

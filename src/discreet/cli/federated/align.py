@@ -113,7 +113,7 @@ def align(
     whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
     with (
         telling() as tell,
-        Line(url, own, agreed, authority=authority, say=tell.say, show=tell.show) as line,
+        Line(url, own, agreed, authority=authority, tell=tell) as line,
     ):
 
         def advance(more: int) -> None:

@@ -96,9 +96,7 @@ class _Part:
         confirm(agreed, own.name, self.yes)
         with (
             telling() as tell,
-            Connection(
-                self.url, own, agreed, authority=self.authority, say=tell.say, show=tell.show
-            ) as connection,
+            Connection(self.url, own, agreed, authority=self.authority, tell=tell) as connection,
         ):
             yield connection, cards
 

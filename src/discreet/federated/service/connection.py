@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import httpx
 
@@ -42,7 +42,28 @@ MOMENT = 1.0
 TRIES = 3
 """How often a body that was damaged on its way is sent or fetched anew."""
 Again = Callable[[], dict[str, Any]]
-Show = Callable[[str, int, int], None]
+
+
+class Listener(Protocol):
+    """Who is told how far a party is."""
+
+    def say(self, line: str, /) -> None:
+        """Told what is being waited for, whenever that changes."""
+
+    def show(self, what: str, done: int, whole: int, /) -> None:
+        """Told how far a transfer is."""
+
+
+class Nobody:
+    """Listens to nothing."""
+
+    def say(self, line: str, /) -> None:
+        """Nothing."""
+
+    def show(self, what: str, done: int, whole: int, /) -> None:
+        """Nothing."""
+
+
 """Told what is being sent or fetched, how many bytes of it are through, and how many there are."""
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
@@ -82,10 +103,8 @@ class Line(Generic[A]):
         As one has read and approved it.
     authority : str, optional
         A file with the certificate that the collector's must be signed by.
-    say : callable
-        Told what is being waited for, whenever that changes.
-    show : callable
-        Told how far a transfer is.
+    tell : Listener, optional
+        Told what is being waited for, and how far a transfer is.
     transport : optional
         How requests are sent, for tests.
     """
@@ -97,8 +116,7 @@ class Line(Generic[A]):
         manifest: A,
         *,
         authority: str | None = None,
-        say: Callable[[str], None] = lambda line: None,
-        show: Show = lambda what, done, whole: None,
+        tell: Listener | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         import ssl
@@ -107,8 +125,9 @@ class Line(Generic[A]):
             raise SchemaError(f"{url!r} is no address; write https://collector.example:8443")
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.url = url.rstrip("/")
-        self.own, self.manifest, self.say, self.said = own, manifest, say, ""
-        self.show, self.chunk = show, FIRST
+        tell = tell or Nobody()
+        self.own, self.manifest, self.say, self.said = own, manifest, tell.say, ""
+        self.show, self.chunk = tell.show, FIRST
         self.alone: float | None = None
         self.http = httpx.Client(
             base_url=url,
