@@ -65,9 +65,11 @@ export class Keep {
     };
     const keep = new Keep(await done(request)), trial = crypto.randomUUID();
     keep.database.onversionchange = () => keep.database.close();
-    await keep.#change(["setting"], (stores) => done(stores.setting.put(trial, trial)));
-    if ((await keep.#read("setting", trial)) !== trial) throw new Error("nothing is stored here");
-    await keep.#change(["setting"], (stores) => done(stores.setting.delete(trial)));
+    await keep.#change(["setting"], async ({ setting }) => {
+      await done(setting.put(trial, trial));
+      if ((await done(setting.get(trial))) !== trial) throw new Error("nothing is stored here");
+      await done(setting.delete(trial));
+    });
     return keep;
   }
 

@@ -300,25 +300,21 @@ function footer() {
 }
 
 async function open() {
-  await speak(preferred(Array.from(document.querySelectorAll("link[data-words]"), (one) => /** @type {HTMLLinkElement} */ (one).hreflang), "en"));
-  if (!isSecureContext || !crypto.subtle) return failed(new Stop("insecure"));
+  const speaking = speak(preferred(Array.from(document.querySelectorAll("link[data-words]"), (one) => /** @type {HTMLLinkElement} */ (one).hreflang), "en"));
   const link = linkOf(location.hash);
   if (location.hash) history.replaceState(null, "", location.pathname + location.search); // the code stays in no address
-  /** @type {Keep} */
-  let keep;
   try {
-    keep = await Keep.open();
-  } catch {
-    return failed(new Stop("store"));
-  }
-  try {
-    survey = await Survey.open(`${collector || location.origin}/api/v1/surveys/${name}`, keep, link);
+    if (!isSecureContext || !crypto.subtle) throw new Stop("insecure");
+    const keep = Keep.open().catch(() => { throw new Stop("store"); });
+    const found = Survey.open(`${collector || location.origin}/api/v1/surveys/${name}`, keep, link);
+    [survey] = await Promise.all([found, keep, speaking]);
     const { words, language } = survey.announcement, offered = Object.keys(words);
     tongue = preferred(offered, language || "en");
     await speak(tongue);
     languages(offered);
     footer();
   } catch (error) {
+    await speaking;
     return failed(error);
   }
   await opened();

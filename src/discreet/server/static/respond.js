@@ -72,17 +72,19 @@ export class Survey {
   /**
    * Fetch a survey and check that its document is the one that was announced.
    * @param {string} address Such as https://survey.example.org/api/v1/surveys/health
-   * @param {Keep} keep
+   * @param {Promise<Keep>} keep
    * @param {{ code: string, digest: string }} link
    */
   static async open(address, keep, link) {
-    const described = await json(address), { announcement } = described;
-    const bytes = await (await answerOf(`${address}/document`, { cache: "default" })).arrayBuffer();
+    const [described, bytes] = await Promise.all([
+      json(address), answerOf(`${address}/document`, { cache: "default" }).then((answer) => answer.arrayBuffer()),
+    ]);
+    const { announcement } = described;
     const digest = announcement.collection;
     if (link.digest && link.digest !== digest.replace("sha256:", "")) throw new Stop("digest");
     try {
       const collection = await collectionOf(bytes, { digest, unprotected: announcement.unprotected });
-      const survey = new Survey(address, keep, described, collection);
+      const survey = new Survey(address, await keep, described, collection);
       await survey.#found(link.code);
       return survey;
     } catch (error) {

@@ -43,8 +43,10 @@ export async function speak(tag) {
   const chosen = [tag, base(tag), "en"].find((one) => all.has(one)) ?? "en";
   const link = all.get(chosen);
   if (!link) throw new Error("this page has no words");
-  const answer = await fetch(link.href, { integrity: link.dataset.words, credentials: "omit", referrerPolicy: "no-referrer" });
-  words = await answer.json();
+  if (chosen !== language || !words.direction) {
+    const answer = await fetch(link.href, { integrity: link.dataset.words, credentials: "omit", referrerPolicy: "no-referrer" });
+    words = await answer.json();
+  }
   language = chosen;
   document.documentElement.lang = tag;
   document.documentElement.dir = words.direction;

@@ -36,3 +36,4 @@ if (draft) {
   });
   await ask();
 }
+export {};
