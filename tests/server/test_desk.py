@@ -167,7 +167,7 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     made = client.post("/desk/new", data=fields, headers=OURS)
     assert made.headers["location"] == "/desk/my-staff"
     again = client.post("/desk/new", data=fields, headers=OURS)
-    assert "there is a collection named my-staff" in again.text
+    assert "there is a survey named my-staff" in again.text
     assert client.post("/desk/my-staff/do/open", headers=FORM).is_redirect
     found = live.server.surveys.find("my-staff")
     assert found is not None

@@ -294,6 +294,20 @@ def write_export(server: Server, survey: Survey, path: str) -> None:
 # ---------------------------------------------------------------- owners
 
 
+async def store(server: Server, grant: Grant, collection: Any, told: Announcement) -> None:
+    """Store a new survey as a draft, unless its name is taken."""
+
+    def work() -> None:
+        with server.database.write() as connection:
+            acts.create(connection, collection, told)
+            server.access.note(connection, grant, f"create {told.name}")
+
+    try:
+        await server.write(work)
+    except sql.exc.IntegrityError:
+        raise Problem("exists", f"there is a survey named {told.name}; choose another") from None
+
+
 class New(BaseModel):
     """A survey to be made."""
 
@@ -316,16 +330,7 @@ async def create(request: Request, grant: Owner, body: New) -> Listed:
         told = Announcement.from_json(body.announcement)
     else:
         told = Announcement.plain(collection, body.name or collection.kind)
-
-    def work() -> None:
-        with server.database.write() as connection:
-            acts.create(connection, collection, told)
-            server.access.note(connection, grant, f"create {told.name}")
-
-    try:
-        await server.write(work)
-    except sql.exc.IntegrityError:
-        raise Problem("exists", f"there is a survey named {told.name}; choose another") from None
+    await store(server, grant, collection, told)
     return Listed(**_listed(await server.survey(told.name), "draft"))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-import sqlalchemy as sql
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
@@ -21,7 +20,6 @@ from discreet.errors import DiscreetError, EstimationError
 from discreet.privacy import rounded_up
 from discreet.report.charts import stylesheet
 from discreet.server import api, drafts, invitations, tallies
-from discreet.server import surveys as acts
 from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.pages import PRIOR, WEAK, posterior
@@ -198,7 +196,7 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             collection = await run_in_threadpool(drafts.collection_from, fields)
             told = drafts.announcement_from(fields, collection)
             told.check(collection)
-            await _stored(server, grant, collection, told)
+            await api.store(server, grant, collection, told)
         except DiscreetError as error:
             text, status = " ".join(str(error).split()), getattr(error, "status", 422)
             return shown(
@@ -206,17 +204,6 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
                 problem=text,
             )  # fmt: skip
         return away(f"/desk/{told.name}")
-
-    async def _stored(server: Any, grant: Grant, collection: Any, told: Announcement) -> None:
-        def work() -> None:
-            with server.database.write() as connection:
-                acts.create(connection, collection, told)
-                server.access.note(connection, grant, f"create {told.name}")
-
-        try:
-            await server.write(work)
-        except sql.exc.IntegrityError:
-            raise Problem("exists", f"there is a collection named {told.name}") from None
 
     # ------------------------------------------------------------ one collection
 
@@ -331,7 +318,7 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             plan, told = await run_in_threadpool(work)
         except EstimationError as error:
             raise Problem("no-reports", str(error)) from None
-        await _stored(server, grant, plan, told)
+        await api.store(server, grant, plan, told)
         return told.name
 
     @router.post("/desk/{slug}/letters")
