@@ -14,8 +14,9 @@ from programs import browser, modules, page
 sys.path.append(str(Path(__file__).parents[1] / "server"))  # its servers are used here, too
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser for one file of tests: while it is open, no other event loop runs here."""
     with browser() as opened:
         yield opened
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from discreet.cli.files import OUTPUT_FOLDER
 from discreet.cli.output import example, json_option, print_json
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError
 
@@ -78,7 +79,9 @@ def verify(url: str | None, as_json: bool) -> None:
 
 @click.command(epilog=example("discreet page https://survey.example.org/s/health -o health"))
 @click.argument("url")
-@click.option("-o", "--output", required=True, help="The folder to write; it must be new.")
+@click.option(
+    "-o", "--output", type=OUTPUT_FOLDER, required=True, help="The folder to write; it must be new."
+)
 @json_option
 def page(url: str, output: str, as_json: bool) -> None:
     """Write the page of the survey at URL as files, for the host of another party.
