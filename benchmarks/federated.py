@@ -308,8 +308,10 @@ def scale() -> bool:
             long_vertical(int(float(rows)))
     if "--horizontal" in asked:
         count = int(asked["--horizontal"][0])
+        wall, cpu = threads(providers=count)
         print(
-            f"\nsplice, {count} providers as threads, masks: {threads(providers=count):.1f} s wall"
+            f"\nsplice, {count} providers as threads, masks: {wall:.1f} s wall, {cpu:.1f} s of CPU",
+            flush=True,
         )
         wall, cpu, memory = processes(providers=count, paillier=False)
         print(
