@@ -33,7 +33,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", **OURS}
 def live(tmp_path: Path) -> Iterator[Live]:
     with Database(f"sqlite:///{tmp_path}/collected.db") as database:
         database.migrate()
-        added(database, questionnaire(), "work", batch=5)
+        added(database, questionnaire(), "jobs", batch=5)
         added(database, plan(), "health", batch=5)
         added(database, questionnaire(), "letters", entry="invited", batch=5)
         with serving(database, [public_pages(), desk_pages()]) as running:
@@ -69,9 +69,9 @@ def test_a_link_signs_in_once_and_the_cookie_is_strict(live: Live) -> None:
 POSTS = (
     "/new",
     "/promise",
-    "/work/predict",
-    "/work/do/open",
-    "/work/do/delete",
+    "/jobs/predict",
+    "/jobs/do/open",
+    "/jobs/do/delete",
     "/letters/letters",
 )
 
@@ -80,21 +80,21 @@ POSTS = (
 def test_nothing_is_done_for_other_sites_or_without_a_session(path: str, live: Live) -> None:
     client = entered(live)
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {}):
-        answer = client.post(f"/desk{path}", data={"confirm": "work"}, headers=headers)
+        answer = client.post(f"/desk{path}", data={"confirm": "jobs"}, headers=headers)
         assert answer.status_code == 403, headers
-    strange = httpx.post(f"{live.base}/desk{path}", data={"confirm": "work"}, headers=OURS)
+    strange = httpx.post(f"{live.base}/desk{path}", data={"confirm": "jobs"}, headers=OURS)
     assert strange.status_code == 401
-    assert live.server.surveys.find("work") is not None
+    assert live.server.surveys.find("jobs") is not None
 
 
 def test_viewers_see_and_do_not_act(live: Live) -> None:
     client = entered(live, "viewer")
-    page = client.get("/desk/work")
+    page = client.get("/desk/jobs")
     assert page.status_code == 200
     assert "Do something" not in page.text
-    for path in ("/new", "/work/do/close", "/letters/letters"):
+    for path in ("/new", "/jobs/do/close", "/letters/letters"):
         assert (
-            client.post(f"/desk{path}", data={"confirm": "work"}, headers=OURS).status_code == 403
+            client.post(f"/desk{path}", data={"confirm": "jobs"}, headers=OURS).status_code == 403
         )
     assert client.get("/desk/new").status_code == 403
 
@@ -102,28 +102,28 @@ def test_viewers_see_and_do_not_act(live: Live) -> None:
 def test_dangerous_acts_ask_for_the_name(live: Live) -> None:
     client = entered(live)
     for act in ("close", "delete", "settle"):
-        answer = client.post(f"/desk/work/do/{act}", data={"confirm": "wrk"}, headers=OURS)
+        answer = client.post(f"/desk/jobs/do/{act}", data={"confirm": "jbs"}, headers=OURS)
         assert answer.status_code == 409
-        assert "type the name work" in answer.text
-    assert live.server.surveys.state(live.server.surveys.find("work")) == "open"
-    assert client.post("/desk/work/do/close", data={"confirm": "work"}, headers=OURS).is_redirect
-    assert live.server.surveys.state(live.server.surveys.find("work")) == "closed"
-    assert client.post("/desk/work/do/delete", data={"confirm": "work"}, headers=OURS).is_redirect
-    assert live.server.surveys.find("work") is None
+        assert "type the name jobs" in answer.text
+    assert live.server.surveys.state(live.server.surveys.find("jobs")) == "open"
+    assert client.post("/desk/jobs/do/close", data={"confirm": "jobs"}, headers=OURS).is_redirect
+    assert live.server.surveys.state(live.server.surveys.find("jobs")) == "closed"
+    assert client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS).is_redirect
+    assert live.server.surveys.find("jobs") is None
 
 
 def test_the_desk_and_the_command_line_make_the_same_model(live: Live, tmp_path: Path) -> None:
     """The same reports, once through the server and once through files."""
-    survey = live.server.surveys.find("work")
+    survey = live.server.surveys.find("jobs")
     assert survey is not None
     texts = [report(survey.collection)[0].to_json() for _ in range(40)]
     for text in texts:
-        assert live.post(text.encode(), "work").status_code == 201
+        assert live.post(text.encode(), "jobs").status_code == 201
     client = entered(live)
-    assert client.post("/desk/work/do/settle", data={"confirm": "work"}, headers=OURS).is_redirect
-    page = client.get("/desk/work").text
+    assert client.post("/desk/jobs/do/settle", data={"confirm": "jobs"}, headers=OURS).is_redirect
+    page = client.get("/desk/jobs").text
     assert "40 reports" in page
-    served = client.get("/api/v1/surveys/work/model").text
+    served = client.get("/api/v1/surveys/jobs/model").text
     paths = {name: str(tmp_path / name) for name in ("q.json", "s.jsonl", "t.json", "m.json")}
     Path(paths["q.json"]).write_text(survey.collection.to_json())
     Path(paths["s.jsonl"]).write_text("".join(texts))
@@ -137,17 +137,17 @@ def test_the_desk_and_the_command_line_make_the_same_model(live: Live, tmp_path:
 
 
 def test_a_prediction_is_explained(live: Live) -> None:
-    survey = live.server.surveys.find("work")
+    survey = live.server.surveys.find("jobs")
     assert survey is not None
     rehearse(live.server.database, survey.collection, survey.announcement, 400)
     client = entered(live)
-    page = client.get("/desk/work-simulated").text
+    page = client.get("/desk/jobs-simulated").text
     assert "SIMULATED" in page
     assert "400 reports: a classifier made from half of them" in page
     answer = client.post(
-        "/desk/work-simulated/predict", data={"v-smokes": "yes"}, headers=OURS
+        "/desk/jobs-simulated/predict", data={"v-smokes": "yes"}, headers=OURS
     ).text
-    model = live.server.analyses.of(live.server.surveys.find("work-simulated")).model
+    model = live.server.analyses.of(live.server.surveys.find("jobs-simulated")).model
     said = model.explain({"smokes": "yes"})
     assert f"<strong>{said.predicted}</strong> rather than {said.against}" in answer
     assert f"{said.evidence[0].log_odds:+.2f}" in answer
@@ -212,7 +212,7 @@ def test_letters_hold_codes_that_work(live: Live) -> None:
     for code in codes:
         state = live.client.post("/api/v1/surveys/letters/invitations/state", json={"code": code})
         assert state.json() == {"state": "unused"}
-    assert client.post("/desk/work/letters", data={"count": "3"}, headers=OURS).status_code == 422
+    assert client.post("/desk/jobs/letters", data={"count": "3"}, headers=OURS).status_code == 422
 
 
 def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path: Path) -> None:
@@ -223,11 +223,11 @@ def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path
     text = out.read_text()
     assert text.count('class="letter"') == 2
     assert "href=" not in text
-    refused = CliRunner().invoke(main, ["letters", "work", *told[2:]])
+    refused = CliRunner().invoke(main, ["letters", "jobs", *told[2:]])
     assert "open to anyone" in refused.output
 
 
-@pytest.mark.parametrize("kind", ["work", "health"])
+@pytest.mark.parametrize("kind", ["jobs", "health"])
 def test_liars_can_move_a_share_as_far_as_the_desk_says_and_no_further(
     kind: str, live: Live
 ) -> None:
@@ -303,7 +303,7 @@ def test_a_rehearsal_is_apart_and_closed(make: Any, tmp_path: Path) -> None:
 
 def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     run = CliRunner()
-    url = f"{live.base}/s/work"
+    url = f"{live.base}/s/jobs"
     good = run.invoke(main, ["verify", url])
     assert good.exit_code == 0, good.output
     assert "CHANGED" not in good.output
@@ -320,7 +320,7 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
     assert all(one.same for one in every)
     names = [one.name for one in every]
     assert {"the page", "content policy", "document", *Bundle().files} == set(names)
-    places = {"the page": url, "document": f"{live.base}/api/v1/surveys/work/document"}
+    places = {"the page": url, "document": f"{live.base}/api/v1/surveys/jobs/document"}
     for name in ("the page", "random.js", "words/de.json", "document", "content policy"):
         where = places.get(name, f"{live.base}/static/{name}")
 

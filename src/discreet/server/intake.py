@@ -150,7 +150,7 @@ def _kinds(shape: Any) -> Any:
     ]
     try:
         return ibis.schema(pa.schema(fixed))
-    except (KeyError, NotImplementedError):
+    except (KeyError, NotImplementedError):  # what ibis raises for Arrow types it has no name for
         raise FormatError("this batch has columns of a type that reports do not have") from None
 
 
