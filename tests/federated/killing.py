@@ -13,7 +13,7 @@ import socket
 import time
 
 import numpy as np
-from killed import act
+from killed import LEAVE, act
 from rounds import SCHEMA, table
 from test_processes import write_rows
 
@@ -84,7 +84,7 @@ class Play:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = self.through = probe.getsockname()[1]
-        self.running, self.fatal = {}, {}
+        self.running, self.fatal, self.target = {}, {}, act
 
     def _tables(self, rows, manifest):
         ids = [f"p{i:06d}" for i in range(rows)]
@@ -98,7 +98,7 @@ class Play:
             write_rows(self.folder / f"{name}.csv", *part, [*SCHEMA.names, "class"])
         return sum(manifest.layout.vector(*part) for part in parts)
 
-    def start(self, name, fatal="", largest=0, linger=60.0, output="model.json"):
+    def start(self, name, fatal="", largest=0, output="model.json"):
         words = ["--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"]
         if self.key is not None and name == self.keyed:
             words += ["--key", "key.json"]
@@ -117,7 +117,7 @@ class Play:
         log = str(self.folder / f"{name}.points")
         words = [step or "provide", "manifest.json", *data, *words]
         process = FORK.Process(
-            target=act, args=(words, str(self.folder), log, fatal, largest, linger)
+            target=self.target, args=(words, str(self.folder), log, fatal, largest)
         )
         process.start()
         self.running[name] = process
@@ -154,11 +154,20 @@ class Play:
 
     def finish(self):
         """Everyone comes to an end, the right one; whoever was killed is started again."""
-        killed = [name for name in self.names if self.fatal.get(name)] or self.names
-        for name in killed:
-            if self.wait(name) == -signal.SIGKILL:
+        killed = {name for name in self.names if self.fatal.get(name)}
+
+        def ended():
+            for name in sorted(killed):
+                if self.running[name].exitcode == -signal.SIGKILL:
+                    killed.remove(name)
+                    self.start(name)
+            ended = [name for name, one in self.running.items() if one.exitcode is not None]
+            if {*ended, "collector"} >= self.running.keys():
                 # a restarted collector does not know who has heard that the round is over
-                self.start(name, linger=10.0)
+                (self.folder / LEAVE).touch()
+            return len(ended) == len(self.running)
+
+        self.until(ended)
         for name in self.names:
             code, said = self.wait(name), self.said(name)
             over = ("has finished this round", "the collector is gone")

@@ -334,6 +334,7 @@ def recovered(seen, *forms):
 
 
 def test_plain_hashes_give_every_list_away():
+    """The twin: ids that are hashed, not blinded."""
     _, other, _ = lists_of_ids()
     sent = {hashlib.sha256(one.encode()).digest() for one in other}
     assert recovered(sent, lambda text: hashlib.sha256(text).digest()) == set(other)

@@ -456,10 +456,11 @@ def test_a_party_does_not_believe_another_manifest(tmp_path):
         connection.agreed()
 
 
+@pytest.mark.slow
 def test_a_party_gives_up_when_no_collector_answers():
-    ours = unsigned(horizontal_manifest(deadline=soon(0.1)))
+    ours = unsigned(horizontal_manifest(deadline=soon(2)))
     said = []
-    tell = SimpleNamespace(say=said.append, show=None)
+    tell = SimpleNamespace(say=said.append, show=lambda what, done, whole: None)
     with (
         Connection("http://127.0.0.1:9", PARTIES["hospital-a"], ours, tell=tell) as line,
         pytest.raises(ProtocolError, match="does not answer"),
@@ -493,7 +494,7 @@ def certificate(folder, name):
 
 
 def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
-    manifest = unsigned(horizontal_manifest(deadline=soon(1.5)))
+    manifest = unsigned(horizontal_manifest(deadline=soon(60)))
     running = Round(PARTIES["collector"], manifest, tmp_path / "kept")
     cert, key = certificate(tmp_path, "collector")
     other, _ = certificate(tmp_path, "mallory")
@@ -510,8 +511,8 @@ def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
 @pytest.mark.parametrize(
     "url", ["collector", "ftp://collector.example", "http://", "https://:8443"]
 )
-def test_an_address_that_is_none_is_refused_at_once(url):
-    with pytest.raises(SchemaError, match="is no address"):
+def test_an_invalid_address_is_refused_at_once(url):
+    with pytest.raises(SchemaError, match="invalid address"):
         Connection(url, PARTIES["hospital-a"], vertical_manifest())
 
 

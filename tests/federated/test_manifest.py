@@ -211,7 +211,7 @@ def test_identities_and_cards_travel_and_hide_their_secrets():
     assert again.card.verify(own.sign(b"x"), b"x")
     assert own.signing.private_bytes_raw().hex() not in repr(own) + own.card.to_json()
     for name in ("", "two words", "a" * 65, "../etc", "ä"):
-        with pytest.raises(FormatError, match="no name"):
+        with pytest.raises(FormatError, match="not a valid name"):
             Identity.generate(name)
     body = {"name": "a", "signing": "xx", "paillier": None, "statement": None}
     with pytest.raises(FormatError, match="hexadecimal"):

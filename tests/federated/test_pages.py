@@ -118,11 +118,32 @@ def test_the_page_about_aligning_works_as_it_is_written(tmp_path, monkeypatch):
     people(tmp_path)
     for block in commands(ALIGN):
         act(block, tmp_path, monkeypatch)
-    for name in ("a", "b", "l"):
-        lines = (tmp_path / f"aligned-{name}.csv").read_text().splitlines()
-        assert sorted(line.split(",")[0] for line in lines[1:]) == [
-            f"{i:08}" for i in range(10, 40)
-        ]
+    for names, first in (
+        (("aligned-a", "aligned-b", "aligned-l"), 10),
+        (("secure-a", "secure-l"), 5),
+    ):
+        kept = []
+        for name in names:
+            lines = (tmp_path / f"{name}.csv").read_text().splitlines()
+            kept.append([line.split(",")[0] for line in lines[1:]])
+        assert all(one == kept[0] for one in kept)  # in the same order
+        assert sorted(kept[0]) == [f"{i:08}" for i in range(first, 40)]
+
+
+@pytest.mark.slow
+def test_a_page_that_is_wrong_does_not_work(tmp_path, monkeypatch):
+    """The twin: an owner that trusts another certificate than the collector's is refused."""
+    people(tmp_path)
+    blocks = list(commands(ALIGN))
+    for block in blocks[:1]:
+        act(block, tmp_path, monkeypatch)
+    setup, parties = blocks[-2:]
+    other = [word.replace("collector.pem", "other.pem") for word in setup[0]]
+    act([other, *setup], tmp_path, monkeypatch)
+    collector, *_, wrong = parties
+    wrong = [word.replace("collector.pem", "other.pem") for word in wrong]
+    with pytest.raises(AssertionError, match="is not under the authority"):
+        act([wrong, collector], tmp_path, monkeypatch)
 
 
 def test_every_option_of_the_pages_exists_and_every_option_is_on_them():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,15 +16,18 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
+from killing import play
 from rounds import SCHEMA, table
 from test_processes import PATIENCE, write_rows
 
 from discreet import NaiveBayesModel
+from discreet.cli.federated import processes
+from discreet.federated.agreement.manifest import Manifest
 
 pytestmark = pytest.mark.slow
 
 
-def rehearsal(folder, *words):
+def rehearsal(folder, *words, stderr=subprocess.PIPE):
     (folder / "schema.json").write_text(SCHEMA.to_json())
     for seed, name in enumerate("ab"):
         write_rows(folder / f"{name}.csv", *table(40, seed), [*SCHEMA.names, "class"])
@@ -31,7 +36,7 @@ def rehearsal(folder, *words):
         [sys.executable, "-m", "discreet", "federated", *command, "--epsilon", "1", *words],
         cwd=folder,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         env={**os.environ, "TMPDIR": str(folder)},
     )
@@ -58,12 +63,14 @@ def gone(pid):
     return state in "ZX"
 
 
-def test_a_rehearsal_tells_how_far_everyone_is_and_its_model_promises_nothing(tmp_path):
-    process = rehearsal(tmp_path, "-o", "model.json")
-    _, said = process.communicate(timeout=PATIENCE)
+@pytest.mark.parametrize("paillier", [False, True])
+def test_a_rehearsal_tells_how_far_everyone_is_and_its_model_promises_nothing(paillier, tmp_path):
+    process = rehearsal(tmp_path, "-o", "model.json", *["--paillier"] * paillier)
+    _, said = process.communicate(timeout=2 * PATIENCE)
     assert process.returncode == 0, said
     for line in ("a has signed", "b has sent its submission for collector", "receiver has ended"):
         assert line in said
+    assert ("making a Paillier key" in said) == paillier
     guarantee = NaiveBayesModel.read(tmp_path / "model.json").guarantee
     assert not guarantee.private
     assert "rehearsed on one machine" in str(guarantee)
@@ -125,3 +132,64 @@ def test_whoever_fails_is_named_and_the_others_are_ended(tmp_path):
     assert process.returncode == 2
     assert "c (provider) gave up: " in said
     assert "lacks the column" in said
+
+
+def drawn(standings):
+    """The table as it is drawn at a terminal, its cells without the lines around them."""
+    from rich.console import Console
+
+    console = Console(width=200)
+    with console.capture() as got:
+        console.print(processes._drawn(standings))
+    lines = [line.replace("│", "┃").split("┃") for line in got.get().splitlines()]
+    return [[cell.strip() for cell in line[1:-1]] for line in lines if len(line) > 3]
+
+
+def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_path):
+    """The folders of a vertical round, filled step by step, and the table beside them."""
+    with play(tmp_path / "round", partition="vertical") as one:
+        manifest = Manifest.from_json((one.folder / "manifest.json").read_text())
+        view = processes.Rehearsal(one.folder, manifest)
+        head, *rows = drawn(view.standings())
+        assert head == ["party", "part", "signed", "sent", "now"]
+        assert {row[0]: row[1:] for row in rows} == {
+            "hospital-a": ["provider", "no", "0 of 1", "not started"],
+            "hospital-b": ["provider", "no", "0 of 1", "not started"],
+            "labels": ["label provider", "no", "0 of 3", "not started"],
+            "collector": ["collector", "no", "0 of 2", "not started"],
+            "receiver": ["receiver", "no", "", "not started"],
+        }
+        view.kept.mkdir(parents=True)
+        (view.kept / "hospital-a.signature").touch()
+        for name in ("labels.signature", "hospital-a labels labels.message"):
+            (view.kept / name).touch()
+        (one.folder / "hospital-a.log").write_text("hospital-a signs\nreading the table …, 4 s\n")
+        (one.folder / "labels.log").write_text("waiting for 1 of 3: hospital-b to sign, 9 s left\n")
+        (one.folder / "hospital-b.log").touch()
+        found = {row[0]: row[2:] for row in drawn(view.standings())[1:]}
+        assert found["hospital-a"] == ["yes", "0 of 1", "reading the table"]
+        assert found["labels"][:2] == ["yes", "1 of 3"]
+        assert found["labels"][2] == "waiting for 1 of 3: hospital-b to sign, 9 s left"
+        assert found["hospital-b"] == ["no", "0 of 1", "starting"]
+        assert found["collector"][0] == "yes"
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_at_a_terminal_the_table_is_drawn_until_all_have_ended(tmp_path):
+    import pty
+
+    leader, follower = pty.openpty()
+    process = rehearsal(tmp_path, "-o", "model.json", stderr=follower)
+    os.close(follower)
+    said = b""
+    with contextlib.suppress(OSError):  # the terminal is gone when the process is
+        while data := os.read(leader, 1 << 16):
+            said += data
+    os.close(leader)
+    assert process.wait(PATIENCE) == 0, said.decode()[-500:]
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+    last = text[text.rindex("party") :]
+    for name, sent in (("a", "1 of 1"), ("b", "1 of 1")):
+        assert re.search(rf"│ {name} +│ provider +│ yes +│ {sent} +│ ended", last), last
+    assert re.search(r"│ receiver +│ receiver +│ yes", last)
+    assert "│ no " in text[: text.rindex("party")]  # it was drawn before that, too

@@ -188,6 +188,7 @@ def test_requests_of_strangers_and_old_ones_are_refused(tmp_path, monkeypatch):
         running.authenticated(line(now, target="/manifest"), "GET", "/status")
 
 
+@pytest.mark.slow
 def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path):
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(0.8))
     running = signed_round(manifest, tmp_path)

@@ -256,6 +256,7 @@ def test_all_that_the_label_provider_opens_is_uniform(mode):
         assert uniform(rows)
 
 
+@pytest.mark.slow
 @MODES
 def test_all_that_a_provider_opens_is_uniform(mode):
     """G; it can open neither the correction nor the shares, which the collector serves to all."""

@@ -20,6 +20,7 @@ _HOME = {
     "PrivateKey": "federated.crypto.paillier",
     "PublicKey": "federated.crypto.paillier",
     "Release": "federated.release",
+    "Terms": "federated.simulation",
     "simulate_horizontal": "federated.simulation",
     "simulate_vertical": "federated.simulation",
 }
@@ -32,6 +33,7 @@ __all__ = [
     "PrivateKey",
     "PublicKey",
     "Release",
+    "Terms",
     "simulate_horizontal",
     "simulate_vertical",
 ]
@@ -42,6 +44,6 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
     from discreet.federated.release import Release
-    from discreet.federated.simulation import simulate_horizontal, simulate_vertical
+    from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from discreet.encoding import Bins, Cells, Grid, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics, Table, precision_weighted
+
+if TYPE_CHECKING:
+    from discreet.tables.in_memory import Contents
 
 __all__ = ["Block", "Coded", "Layout", "Wanted", "wanted_of"]
 
@@ -191,16 +194,16 @@ class Layout:
         """Count rows: the exact numbers, private to whoever holds the rows."""
         from discreet.tables.in_memory import count_arrays
 
-        sums = any(one.kind == "moments" for one in self.wanted)
-        grid: Literal["grid"] | None = "grid" if sums else None
-        return self.vector_of(
-            count_arrays(self.schema, columns, codes, bins=self.bins, moments=grid)
-        )
+        return self.vector_of(count_arrays(self.schema, columns, codes, self.contents))
 
     @property
-    def bins(self) -> dict[str, Sequence[float]]:
-        """Cut points of the features that are counted by bin, as counting wants them."""
-        return {one.feature: one.edges[1:-1] for one in self.wanted if one.edges}
+    def contents(self) -> Contents:
+        """What has to be counted of a table: bins, and sums where a feature has moments."""
+        from discreet.tables.in_memory import Contents
+
+        sums = any(one.kind == "moments" for one in self.wanted)
+        bins = {one.feature: one.edges[1:-1] for one in self.wanted if one.edges}
+        return Contents(bins, "grid" if sums else None)
 
     def vector_of(self, exact: Statistics) -> Integers:
         """Exact statistics, with moments on the grid, as the vector of this layout."""

@@ -7,6 +7,7 @@ between parties that are really apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,83 +25,97 @@ from discreet.schema import Schema
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["simulate_horizontal", "simulate_vertical"]
+__all__ = ["Terms", "simulate_horizontal", "simulate_vertical"]
 
 Columns = Mapping[str, Any]
 Codes = NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What the parties of a round agree on, whoever they are; all of it is in the manifest.
+
+    Parameters
+    ----------
+    schema : Schema
+    wanted : tuple of Wanted
+    epsilon : float
+    mode, aggregation, tolerated
+        As in the manifest.
+    """
+
+    schema: Schema
+    wanted: tuple[Wanted, ...]
+    epsilon: float
+    mode: Mode = "counts"
+    aggregation: Aggregation = "masks"
+    tolerated: int = 1
+
+    def manifest(self, providers: Sequence[Identity], **parties: Any) -> Manifest:
+        """The manifest of a round with such parties, not signed yet."""
+        return Manifest(
+            self.schema,
+            self.wanted,
+            self.epsilon,
+            tuple(one.card for one in providers),
+            mode=self.mode,
+            aggregation=self.aggregation,
+            tolerated=self.tolerated,
+            **parties,
+        )
+
+
 def simulate_horizontal(
-    schema: Schema,
-    wanted: tuple[Wanted, ...],
+    terms: Terms,
     parts: Sequence[tuple[Columns, Codes]],
-    epsilon: float,
     random: Random,
-    *,
-    mode: Mode = "counts",
-    aggregation: Aggregation = "masks",
-    tolerated: int = 1,
     key: PrivateKey | None = None,
 ) -> tuple[Release, Manifest]:
     """Let every part of a table be a provider's, and run the round.
 
     Parameters
     ----------
-    schema : Schema
-    wanted : tuple of Wanted
+    terms : Terms
     parts : sequence of (columns, class codes)
-    epsilon : float
     random : Random
         Where the noise comes from; keys are always from the operating system.
-    mode, aggregation, tolerated
-        As in the manifest.
     key : PrivateKey, optional
         For Paillier; made if not given.
     """
     providers = [Identity.generate(f"provider-{i}") for i in range(len(parts))]
     collector, receiver = Identity.generate("collector"), Identity.generate("receiver")
-    key = _key(key) if aggregation == "paillier" else None
-    manifest = Manifest(
-        schema,
-        wanted,
-        epsilon,
-        tuple(one.card for one in providers),
-        collector.card if mode == "counts" else _card(collector, key),
-        _card(receiver, key) if mode == "counts" else receiver.card,
-        mode=mode,
-        aggregation=aggregation,
-        tolerated=tolerated,
+    key = _key(key) if terms.aggregation == "paillier" else None
+    counts = terms.mode == "counts"
+    manifest = terms.manifest(
+        providers,
+        collector=collector.card if counts else _card(collector, key),
+        receiver=_card(receiver, key) if counts else receiver.card,
         paillier=None if key is None else key.public,
     ).signed_by(*providers, collector, receiver)
-    collecting = horizontal.Collector(collector, manifest, key if mode != "counts" else None)
+    collecting = horizontal.Collector(collector, manifest, None if counts else key)
     for own, (columns, codes) in zip(providers, parts, strict=True):
         provider = horizontal.Provider(own, manifest, random=random)
         exact = manifest.layout.vector(columns, codes)
         collecting.receive(provider.submit(exact).to_bytes())
-    receiving = horizontal.Receiver(receiver, manifest, key if mode == "counts" else None)
+    receiving = horizontal.Receiver(receiver, manifest, key if counts else None)
     release = receiving.receive(collecting.result().to_bytes())
     return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
 
 
 def simulate_vertical(
-    schema: Schema,
-    wanted: tuple[Wanted, ...],
+    terms: Terms,
     columns: Columns,
     codes: Codes,
-    epsilon: float,
     random: Random,
+    key: PrivateKey | None = None,
     *,
     providers: int = 2,
-    mode: Mode = "counts",
-    aggregation: Aggregation = "masks",
-    tolerated: int = 1,
-    key: PrivateKey | None = None,
 ) -> tuple[Release, Manifest]:
     """Deal the columns out to providers, keep the labels at one more, and run the round.
 
     Parameters
     ----------
-    schema, wanted, epsilon, random, mode, aggregation, tolerated, key
+    terms, random, key
         As for :func:`simulate_horizontal`.
     columns : mapping of feature name to column
     codes : array of int
@@ -108,28 +123,22 @@ def simulate_vertical(
     providers : int
         Among whom the columns are dealt out; no more than there are columns.
     """
-    names = [one.feature for one in wanted]
+    names = [one.feature for one in terms.wanted]
     holders = [Identity.generate(f"provider-{i}") for i in range(min(providers, len(names)))]
     if not holders:
         raise SchemaError(f"providers={providers!r}; a vertical round needs at least one")
     label, collector = Identity.generate("label"), Identity.generate("collector")
     receiver = Identity.generate("receiver")
-    key = _key(key) if aggregation == "paillier" else None
+    key = _key(key) if terms.aggregation == "paillier" else None
     held = {one.name: tuple(names[i :: len(holders)]) for i, one in enumerate(holders)}
-    manifest = Manifest(
-        schema,
-        wanted,
-        epsilon,
-        tuple(one.card for one in holders),
-        collector.card,
-        receiver.card,
+    manifest = terms.manifest(
+        holders,
+        collector=collector.card,
+        receiver=receiver.card,
         label=_card(label, key),
         columns=held,
         rows=len(codes),
         partition="vertical",
-        mode=mode,
-        aggregation=aggregation,
-        tolerated=tolerated,
         paillier=None if key is None else key.public,
     ).signed_by(*holders, label, collector, receiver)
     labelling = vertical.LabelProvider(label, manifest, key, random=random)

@@ -5,9 +5,12 @@ The commands live in modules of their own, imported when they are run.
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from discreet.cli import LazyGroup
+from discreet.cli import Commands
+from discreet.cli.federated.telling import aloud
 from discreet.cli.output import example
 
 __all__ = ["federated"]
@@ -27,8 +30,17 @@ STEPS = {
 """Name to module and one line of help, in the order of a round."""
 
 
+class Spoken(Commands):
+    """Commands that tell people what they do, from their first moment on."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        with aloud() as ctx.obj:
+            return super().invoke(ctx)
+
+
 @click.command(
-    cls=LazyGroup,
+    cls=Spoken,
     steps=STEPS,
     epilog=example(
         "discreet federated identity hospital-a",

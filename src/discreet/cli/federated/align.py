@@ -11,10 +11,10 @@ import click
 from discreet.cli.federated.confirm import confirm
 from discreet.cli.federated.files import read_cards, read_identity, read_invitation
 from discreet.cli.federated.parties import party
-from discreet.cli.federated.telling import telling
-from discreet.cli.files import OUTPUT, about, batches, replacing, write
+from discreet.cli.federated.telling import current
+from discreet.cli.files import OUTPUT, replacing, write
 from discreet.cli.output import console, example, json_option, print_json
-from discreet.errors import FormatError, MissingDependencyError, SchemaError
+from discreet.errors import FormatError, MissingDependencyError, SchemaError, about
 
 __all__ = ["align", "invite"]
 
@@ -106,15 +106,14 @@ def align(
     own, agreed, cards = read_identity(identity), read_invitation(invitation), read_cards(known)
     agreed.require_part(own.card, "owner")
     agreed.require_known(own.card, cards)
+    tell = current()
+    tell.show(f"reading {data}")
     table = _table(data, id_column)
     with about(data):
         ids = texts_of(table.column(id_column).to_pylist(), agreed.most)
     confirm(agreed, own.name, yes)
     whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
-    with (
-        telling() as tell,
-        Line(url, own, agreed, authority=authority, tell=tell) as line,
-    ):
+    with Line(url, own, agreed, authority=authority, tell=tell) as line:
 
         def advance(more: int) -> None:
             nonlocal done
@@ -123,6 +122,7 @@ def align(
 
         def keep(rows: list[int]) -> None:
             if rows:
+                tell.show(f"writing {output}")
                 _write(output, table.take(rows))
 
         rows = aligned(line, ids, state, keep, known=cards, advance=advance)
@@ -136,7 +136,7 @@ def align(
         print_json({"output": output, "rows": len(rows), "of": len(ids), "owners": owners})
         return
     line_of = f"{output}: {len(rows):,} of {len(ids):,} rows are common to all {owners} owners"
-    console(stderr=True).print(line_of, soft_wrap=True)
+    tell.say(line_of)
 
 
 def _table(source: str, id_column: str) -> Any:
@@ -144,9 +144,10 @@ def _table(source: str, id_column: str) -> Any:
     import pyarrow as pa
 
     from discreet.encoding import columns_of
+    from discreet.tables.engines import ordered_batches
 
     with about(source):
-        parts = list(batches(source))
+        parts = list(ordered_batches(source))
         if not parts:
             raise SchemaError("the table has no rows")
         columns_of(dict.fromkeys(parts[0].schema.names), [id_column])

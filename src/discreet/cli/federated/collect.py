@@ -11,7 +11,7 @@ import click
 
 from discreet.cli.federated.confirm import confirm, known_option, yes_option
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity, read_key
-from discreet.cli.federated.telling import telling
+from discreet.cli.federated.telling import current
 from discreet.cli.output import example
 from discreet.errors import DiscreetError, MissingDependencyError
 
@@ -77,7 +77,8 @@ def collect(
     confirm(agreed, own.name, yes)
     _refuse_taken(host, port)
     # locked before anything is read: two collectors over one folder would make two results
-    with Folder(state, agreed).locked(), telling() as tell:
+    tell = current()
+    with Folder(state, agreed).locked():
         running: Carrier[Any]
         if isinstance(agreed, Invitation):
             running = Matching(own, agreed, state)

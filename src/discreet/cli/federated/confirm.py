@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from discreet.cli.federated.telling import current
 from discreet.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def confirm(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
             f"{name} has not agreed to this {agreement.KIND}, and there is no terminal to ask; "
             "read it with `discreet federated show`, then add --yes"
         )
-    if not click.confirm(f"Sign this {agreement.KIND} as {name}?", default=False, err=True):
+    with current().asked():
+        agrees = click.confirm(f"Sign this {agreement.KIND} as {name}?", default=False, err=True)
+    if not agrees:
         raise PrivacyError(f"{name} did not agree, so nothing was signed or sent")
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.files import about
 from discreet.documents import parse, read_text
+from discreet.errors import about
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card, Identity

@@ -23,9 +23,9 @@ from discreet.cli.federated.files import (
     read_key,
     read_manifest,
 )
-from discreet.cli.federated.telling import telling
+from discreet.cli.federated.telling import current
 from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example
+from discreet.cli.output import example
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ class _Part:
         agreed.require_known(own.card, cards)
         require_epsilon(agreed, unprotected)
         confirm(agreed, own.name, self.yes)
-        with (
-            telling() as tell,
-            Connection(self.url, own, agreed, authority=self.authority, tell=tell) as connection,
-        ):
+        tell, authority = current(), self.authority
+        with Connection(self.url, own, agreed, authority=authority, tell=tell) as connection:
             yield connection, cards
 
 
@@ -133,7 +131,7 @@ def provide(
 
         charge = ledger_of(budget_file, budget_total)
         provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
-    console(stderr=True).print("the collector has everything; this provider is done")
+    current().say("the collector has everything; this provider is done")
 
 
 @click.command(
@@ -172,7 +170,7 @@ def label(
         provider.label(
             connection, data, state, secret, id_column=id_column, known=cards, charge=charge
         )
-    console(stderr=True).print("the collector has everything; the label provider is done")
+    current().say("the collector has everything; the label provider is done")
 
 
 @click.command(
@@ -211,7 +209,7 @@ def receive(
 
         folder = state or f"{identity}.state"
         release = receiver.receive(connection, folder, keep, secret, cards)
-    printer = console(stderr=True)
-    for name in release.inconsistent:
-        printer.print(f"{name}: its totals contradict the others'; a provider may not be honest")
-    printer.print(str(release.model.guarantee), soft_wrap=True)
+    for name in release.inconsistent:  # also with --quiet
+        line = f"{name}: its totals contradict the others'; a provider may not be honest"
+        click.echo(line, err=True)
+    current().say(str(release.model.guarantee))

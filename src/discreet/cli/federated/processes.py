@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from discreet.cli.federated.telling import Telling
 from discreet.cli.output import console, table
 from discreet.errors import DiscreetError
 from discreet.federated.agreement.manifest import Manifest
@@ -22,8 +24,6 @@ from discreet.federated.service.routes import routes
 __all__ = ["Rehearsal"]
 
 PAUSE = 0.1
-SILENCE = 2.0
-"""Seconds without news after which one hears what is being waited for."""
 GRACE = 5.0
 """Seconds that a process has to end when it is told to."""
 
@@ -64,11 +64,18 @@ class Rehearsal:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
+        self._busy, self._interrupted = False, False
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._interrupt)
         return self
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self._interrupted = True
+        if not self._busy:
+            raise KeyboardInterrupt
 
     def __exit__(
         self,
@@ -76,6 +83,7 @@ class Rehearsal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._busy = True  # whoever is impatient twice is not obeyed twice
         for process in self.running.values():
             if process.poll() is None:
                 process.terminate()
@@ -86,7 +94,8 @@ class Rehearsal:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def collect(self, *words: str) -> None:
         """Start the collector."""
@@ -101,6 +110,7 @@ class Rehearsal:
             *(sys.executable, "-m", "discreet", "federated", step, "manifest.json", *words),
             *("--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"),
         ]
+        self._busy = True  # interrupted now, one would leave a process that nobody knows of
         with open(self.folder / f"{name}.log", "wb") as log:
             self.running[name] = subprocess.Popen(
                 command,
@@ -110,6 +120,9 @@ class Rehearsal:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C ends this process, which ends the others
             )
+        self._busy = False
+        if self._interrupted:
+            raise KeyboardInterrupt
 
     def standings(self) -> list[Standing]:
         """How far everyone is."""
@@ -130,11 +143,12 @@ class Rehearsal:
         except FileNotFoundError:
             return "not started"
         said = [line for line in lines if line.strip()]
-        return said[-1].strip() if said else "starting"
+        # what is said again has the seconds so far at its end
+        return re.sub(r" …, \d+ s$", "", said[-1].strip()) if said else "starting"
 
-    def watch(self) -> None:
+    def watch(self, tell: Telling) -> None:
         """Show how far everyone is until all have ended; a failure of one ends it for all."""
-        with _view() as show:
+        with _view(tell) as show:
             while True:
                 left = [name for name, process in self.running.items() if process.poll() is None]
                 show(self.standings())
@@ -153,15 +167,15 @@ class Rehearsal:
 
 
 @contextmanager
-def _view() -> Iterator[Any]:
+def _view(tell: Telling) -> Iterator[Any]:
     """A table that is drawn anew at a terminal; elsewhere one line for each news."""
     if sys.stderr.isatty():
         from rich.live import Live
 
-        with Live(console=console(stderr=True), refresh_per_second=5) as live:
+        with tell.asked(), Live(console=console(stderr=True), refresh_per_second=5) as live:
             yield lambda standings: live.update(_drawn(standings))
         return
-    yield _Lines().show
+    yield _Lines(tell).show
 
 
 def _drawn(standings: list[Standing]) -> Any:
@@ -175,9 +189,9 @@ def _drawn(standings: list[Standing]) -> Any:
 class _Lines:
     """News as lines of text."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Telling) -> None:
+        self.tell = tell
         self.told: set[str] = set()
-        self.last, self.patience = time.monotonic(), SILENCE
 
     def show(self, standings: list[Standing]) -> None:
         news = [f"{one.name} has signed" for one in standings if one.signed]
@@ -189,17 +203,7 @@ class _Lines:
                 news.append(f"{one.name} has ended")
         for line in news:
             if line not in self.told:
-                self._say(line)
-        if time.monotonic() - self.last > self.patience:
-            waiting = [f"{one.name}: {one.says}" for one in standings if one.says != "ended"]
-            self._say("; ".join(waiting))
-            self.patience = 5 * SILENCE
-
-    def _say(self, line: str) -> None:
-        self.told.add(line)
-        self.last, self.patience = time.monotonic(), SILENCE
-        print(line, file=sys.stderr, flush=True)
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+                self.told.add(line)
+                self.tell.say(line)
+        waiting = [f"{one.name}: {one.says}" for one in standings if one.says != "ended"]
+        self.tell.show("; ".join(waiting) or "going on")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.federated.setup import held_columns
-from discreet.cli.files import OUTPUT, about, batches, read_model, read_schema, write
-from discreet.cli.output import console, example
+from discreet.cli.federated.telling import current
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import example
 from discreet.documents import write_atomic
-from discreet.errors import MissingDependencyError, SchemaError
+from discreet.errors import MissingDependencyError, SchemaError, about
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
@@ -61,7 +62,7 @@ class _Asked:
 @click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
 @click.option("--paillier", is_flag=True, help="Paillier encryption; without it, masks.")
 @click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
 @click.option("--deadline", type=click.FloatRange(1), default=600, show_default=True)
 @click.option("-o", "--output", type=OUTPUT, help="The model file to write.")
@@ -82,12 +83,15 @@ def rehearse(
         from discreet.cli.federated.processes import Rehearsal
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
+    from discreet.model import NaiveBayesModel
+    from discreet.schema import Schema
 
+    tell = current()
     named = [_named(one) for one in providers]
     if len(dict(named)) < len(named):
         raise SchemaError("two providers have the same name; every party needs its own")
     asked = _Asked(
-        read_schema(schema),
+        Schema.read(schema),
         dict(named),
         None if label is None else _named(label),
         deadline=deadline,
@@ -98,12 +102,12 @@ def rehearse(
         manifest, secret = _agreed(asked, folder)
         with Rehearsal(folder, manifest) as parties:
             _start(parties, asked, secret)
-            parties.watch()
-        model = read_model(str(folder / "model.json"))
+            parties.watch(tell)
+        model = NaiveBayesModel.read(folder / "model.json")
     model = replace(model, guarantee=model.guarantee.under(rehearsed=True))
     if output is not None:
         write(output, model.to_json())
-    console(stderr=True).print(str(model.guarantee), soft_wrap=True)
+    tell.say(str(model.guarantee))
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -134,7 +138,7 @@ def _agreed(asked: _Asked, folder: Path) -> tuple[Manifest, str | None]:
     if asked.paillier:
         from discreet.federated.crypto.paillier import generate
 
-        click.echo("making a Paillier key", err=True)
+        current().say("making a Paillier key")
         key = generate()
         write_atomic(folder / f"{holder}.paillier.json", key.to_json(), private=True)
         cards[holder] = people[holder].card_with(key.public.fingerprint)
@@ -163,19 +167,23 @@ def _agreed(asked: _Asked, folder: Path) -> tuple[Manifest, str | None]:
 
 def _columns(asked: _Asked) -> dict[str, tuple[str, ...]]:
     """Who holds which features: as stated, or as the tables have them."""
+    from discreet.tables.engines import ordered_batches
+
     if asked.columns:
         return held_columns(asked.columns)
     found = {}
     for name, path in asked.providers.items():
         with about(path):
-            names: Sequence[str] = next(iter(batches(path))).schema.names
+            names: Sequence[str] = next(iter(ordered_batches(path))).schema.names
         found[name] = tuple(one for one in asked.schema.names if one in names)
     return found
 
 
 def _rows(path: str) -> int:
+    from discreet.tables.engines import ordered_batches
+
     with about(path):
-        return sum(part.num_rows for part in batches(path))
+        return sum(part.num_rows for part in ordered_batches(path))
 
 
 def _start(parties: Any, asked: _Asked, holder: str | None) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from discreet.cli.federated.files import read_identity
-from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, about, folder, read_schema, write
+from discreet.cli.federated.telling import current
+from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, folder, write
 from discreet.cli.output import console, example, json_option, print_json
 from discreet.documents import read_text, write_atomic
-from discreet.errors import FormatError, SchemaError
+from discreet.errors import FormatError, SchemaError, about
 
 __all__ = ["held_columns", "identity", "manifest"]
 
@@ -54,6 +55,7 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
     if paillier:
         from discreet.federated.crypto.paillier import generate
 
+        current().show(f"making a Paillier key of {bits} bits")
         key = generate(bits)
         files["key"] = _secret(private, key.to_json())
         public = key.public.to_json()
@@ -102,7 +104,7 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
 @click.option("--key", help="A Paillier public key; without it, the round uses masks.")
 @click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
 @click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
@@ -129,8 +131,9 @@ def manifest(
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.counters import wanted_of
     from discreet.federated.service.routes import routes
+    from discreet.schema import Schema
 
-    public = read_schema(schema)
+    public = Schema.read(schema)
     until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
     made = Manifest(
         public,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity
-from discreet.cli.files import about
 from discreet.cli.output import example, json_option, print_json
 from discreet.documents import parse, read_text
-from discreet.errors import FormatError
+from discreet.errors import FormatError, about
 
 __all__ = ["show"]
 

@@ -4,7 +4,8 @@ An identity stays with its owner. What others get is its card: a name and a publ
 exchanged out of band, by people who can check each other's fingerprints.
 
 Secrets between two parties come from keys that are made for one round, signed by the identities,
-and erased when it ends: whoever steals an identity later cannot open what was sent before.
+and deleted when it ends: an identity alone, stolen later, opens nothing that was sent before. A
+disk or a backup may still hold deleted keys.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def check_name(name: str) -> str:
     """A party's name, or a sentence about what names look like."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FormatError(
-            f"{name!r} is no name for a party; use up to 64 letters, digits, dots, dashes and "
+            f"{name!r} is not a valid name; use up to 64 letters, digits, dots, dashes and "
             "underscores, such as hospital-b"
         )
     return name
@@ -191,7 +192,7 @@ class Identity:
         return self._sessions[agreement].own.public_key().public_bytes_raw()
 
     def session(self, agreement: bytes) -> bytes:
-        """The secret key of a round, to be kept for a restart and erased at the end."""
+        """The secret key of a round, to be kept for a restart and deleted at the end."""
         self.join(agreement)
         return self._sessions[agreement].own.private_bytes_raw()
 
@@ -203,7 +204,7 @@ class Identity:
             raise FormatError("the kept key of this round is damaged") from None
 
     def forget(self, agreement: bytes) -> None:
-        """Erase the key of a round from memory."""
+        """Drop the key of a round; Python does not overwrite the memory that it was in."""
         self._sessions.pop(agreement, None)
 
     def meet(self, agreement: bytes, publics: Mapping[str, bytes]) -> None:

@@ -203,12 +203,17 @@ def check_deadline(text: str) -> None:
         raise SchemaError(f"deadline {text!r} has no time zone; write +00:00 for UTC")
 
 
+def now() -> datetime:
+    """The clock of this machine, which others may not believe and which may jump."""
+    return datetime.now(UTC)
+
+
 def seconds_left(agreement: Agreement) -> float | None:
     """Seconds until the deadline; None where there is none."""
     if not agreement.deadline:
         return None
     moment = datetime.fromisoformat(agreement.deadline)
-    return (moment - datetime.now(UTC)).total_seconds()
+    return (moment - now()).total_seconds()
 
 
 def _bytes(text: str) -> bytes:

@@ -13,7 +13,7 @@ Who learns what, all parties following the protocol (semi-honest):
 
     an owner        who is common to all, and how long each list is
     the collector   how long each list is, and how many entries each group of owners shares
-    anyone else     nothing
+    anyone else     nothing; on a line without TLS who talks, and how long each list is
 
 Parties who pool what they saw learn more. The collector with one owner learns which of that
 owner's ids are with which other owner. Several owners learn which of their ids are with another

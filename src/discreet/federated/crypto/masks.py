@@ -56,7 +56,7 @@ def _stream(key: bytes) -> Callable[[int], bytes]:
 
 
 def stream(key: bytes, width: int = 8) -> Callable[[int], Any]:
-    """Uniform words of so many bytes, little-endian, so many at a time."""
+    """A function that returns the next ``count`` uniform little-endian words of ``width`` bytes."""
     drawn = _stream(key)
     return lambda count: np.frombuffer(drawn(width * count), dtype=f"<u{width}")
 

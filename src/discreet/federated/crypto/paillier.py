@@ -184,7 +184,7 @@ class PrivateKey:
         """The content, from 0 to N - 1.
 
         A random summand is added first and taken away at the end, so that whoever sent the
-        ciphertext does not know which numbers are exponentiated, and learns nothing from the time.
+        ciphertext does not choose which numbers are exponentiated: the time it takes says less.
         """
         p, q, pp, qq, by_p, by_q, p_inverse = self._constants
         summand = secrets.randbelow(self.public.n)

@@ -6,7 +6,6 @@ in chunks, each sent again until it is answered: a line that breaks costs a chun
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast
 import httpx
 
 from discreet.errors import SchemaError
+from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.agreement.signed import Agreement, seconds_left
@@ -41,6 +41,8 @@ MOMENT = 1.0
 """Seconds that a chunk should not take much longer than."""
 TRIES = 3
 """How often a body that was damaged on its way is sent or fetched anew."""
+ON = "going on"
+"""What a party does between two things that have names."""
 Again = Callable[[], dict[str, Any]]
 
 
@@ -51,7 +53,7 @@ class Listener(Protocol):
         """Told what is being waited for, whenever that changes."""
 
     def show(self, what: str, done: int, whole: int, /) -> None:
-        """Told how far a transfer is."""
+        """Told what is going on, and how far it is; where nobody knows, the whole is 0."""
 
 
 class Nobody:
@@ -64,7 +66,6 @@ class Nobody:
         """Nothing."""
 
 
-"""Told what is being sent or fetched, how many bytes of it are through, and how many there are."""
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
 LONELY = 60.0
@@ -85,7 +86,7 @@ class SignedRequests(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Add the header with name, time and signature."""
-        target, moment = request.url.raw_path.decode(), str(int(time.time()))
+        target, moment = request.url.raw_path.decode(), str(int(signed.now().timestamp()))
         signature = self.own.sign(request_bytes(self.manifest, request.method, target, moment))
         request.headers[HEADER] = f"{self.own.name} {moment} {signature.hex()}"
         yield request
@@ -122,7 +123,7 @@ class Line(Generic[A]):
         import ssl
 
         if not url.startswith(("http://", "https://")) or not _host(url):
-            raise SchemaError(f"{url!r} is no address; write https://collector.example:8443")
+            raise SchemaError(f"invalid address {url!r}; write https://collector.example:8443")
         verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
         self.url = url.rstrip("/")
         tell = tell or Nobody()
@@ -151,20 +152,18 @@ class Line(Generic[A]):
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Say what is being done, should it take longer than a moment."""
-        timer = threading.Timer(2 * MOMENT, self.say, [f"{what} …"])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        """Note what is being done, should someone want to hear of it."""
+        self.show(what, 0, 0)
+        yield
+        self.show(ON, 0, 0)
 
     def _tell(self, line: str) -> None:
         head = line.rpartition(", ")[0] or line  # the seconds alone are no news
         if head != self.said:
             self.said = head
             self.say(line)
+        else:
+            self.show(head, 0, 0)
 
     def _paced(self, method: str, path: str, again: Again) -> httpx.Response:
         """Ask for or send a chunk; the next is longer or shorter, so that one sees it move."""
@@ -253,6 +252,7 @@ class Line(Generic[A]):
             changes = status["changes"]
             found = ready(status["state"])
             if found is not None:
+                self.show(ON, 0, 0)  # what was waited for is here
                 return found
             if status["state"] == "abandoned":
                 raise ProtocolError("abandoned", status["line"])
@@ -294,6 +294,7 @@ class Line(Generic[A]):
     def _send(self, message: Message) -> None:
         what = f"sending {message.kind} for {message.recipient}"
         have, accepted = 0, False
+        self.show(what, have, message.size)
         if message.size > FIRST:  # some of it may be there already
             header = {MESSAGE: message.header.decode()}
             have = self._told(self._request("POST", "/messages", headers=header))["have"]

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from discreet.documents import locked, move_atomic, private_folder, replacing, write_atomic
+from discreet.documents import move_atomic, private_folder, replacing, write_atomic
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
+from discreet.locks import locked
 
 __all__ = ["Folder"]
 
@@ -64,7 +65,7 @@ class Folder:
         if self.read("finished") is not None:
             self._erase(own)  # should it have been killed in between
             raise ProtocolError(
-                "late", f"{own.name} has finished this round; its key for it is erased"
+                "late", f"{own.name} has finished this round; its key for it is deleted"
             )
         kept = self.read("session")
         if kept is None:
@@ -73,7 +74,7 @@ class Folder:
             own.resume(self.manifest.hash, kept)
 
     def finish(self, own: Identity) -> None:
-        """Erase the party's key for this round: from now on nobody can open what was sent."""
+        """Delete the party's key for this round, with which alone it could open what was sent."""
         self.write("finished", b"")
         self._erase(own)
 

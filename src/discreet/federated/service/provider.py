@@ -78,7 +78,7 @@ def provide(
 
 @contextmanager
 def _erasing(kept: Folder, own: Identity) -> Iterator[None]:
-    """Erase the key of a round that was abandoned, too: nothing of it is ever opened."""
+    """Delete the key of a round that was abandoned, too: nobody will open anything of it."""
     try:
         yield
     except ProtocolError as error:
@@ -150,10 +150,7 @@ def _counted(manifest: Manifest, source: Any) -> Integers:
         columns = columns_of(source, [*schema.names, schema.target])
         codes = class_codes(schema, columns.pop(schema.target))
         return layout.vector(columns, codes)
-    sums = any(one.kind == "moments" for one in layout.wanted)
-    return layout.vector_of(
-        count(source, schema, bins=layout.bins, moments="grid" if sums else None)
-    )
+    return layout.vector_of(count(source, schema, layout.contents))
 
 
 def _check_rows(manifest: Manifest, columns: Mapping[str, Coded]) -> None:

@@ -8,13 +8,15 @@ come and go in chunks and stay on the disk, so that memory does not depend on th
 from __future__ import annotations
 
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from discreet.errors import FormatError
+from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement, seconds_left
 from discreet.federated.messages import Expected, Inbox, Lengths, Message, request_bytes
@@ -67,6 +69,8 @@ class Carrier(ABC, Generic[A]):
                 foreign |= said
             self.inboxes[name] = Inbox(manifest, name, foreign)
         self.folder.join(own)
+        self.abandoned = self.folder.read("abandoned") is not None
+        """Whether someone was told that the deadline had passed."""
         self.manifest = manifest.signed_by(own)
         self.seen: set[str] = set()
         """Who has asked since there is a result, and so knows that it may leave."""
@@ -205,6 +209,8 @@ class Carrier(ABC, Generic[A]):
             self.folder.drop(name, ".message")
             raise
         inbox.keep(message)
+        if message.kind == "received":
+            self.seen.add(message.sender)
         self.changes += 1
         self._advance()
 
@@ -214,13 +220,13 @@ class Carrier(ABC, Generic[A]):
         card = self.manifest.parties.get(name)
         # at most twelve digits: a number of thousands could not be compared with a clock
         told = int(moment) if moment.isascii() and moment.isdigit() and len(moment) <= 12 else 0
-        late = abs(time.time() - told) > CLOCKS
+        late = abs(signed.now().timestamp() - told) > CLOCKS
         try:
             given = bytes.fromhex(signature)
         except ValueError:
             given = b""
-        signed = request_bytes(self.manifest, method, target, moment)
-        if card is None or not card.verify(given, signed):
+        content = request_bytes(self.manifest, method, target, moment)
+        if card is None or not card.verify(given, content):
             raise ProtocolError("wrong-signature", "this request is not signed by a party")
         if late:
             raise ProtocolError(
@@ -252,7 +258,14 @@ class Carrier(ABC, Generic[A]):
     @property
     def over(self) -> bool:
         """Whether the deadline has passed without a result."""
-        return not self.done and self._late_by_now
+        return not self.done and (self.abandoned or self._late_by_now)
+
+    def _abandon(self) -> None:
+        """Give up for good: whoever heard of it has deleted its key, so no clock brings it back."""
+        if not self.abandoned:
+            self.abandoned = True
+            with suppress(FormatError):  # a full disk; said again after the next start
+                self.folder.write("abandoned", b"")
 
     @property
     def overdue(self) -> bool:
@@ -266,6 +279,7 @@ class Carrier(ABC, Generic[A]):
 
     def _refuse_if_over(self) -> None:
         if self.over:
+            self._abandon()
             raise ProtocolError("abandoned", self.waiting())
 
     def missing(self) -> tuple[str, ...]:
@@ -288,11 +302,9 @@ class Carrier(ABC, Generic[A]):
             line = f"waiting for {len(names)} of {whole}: {', '.join(names)}"
             line += " to sign" if signing else ""
             line += f" (the collector: {self.trouble})" if self.trouble else ""
-            if left is None:
-                return line
-            if left <= 0:
+            if self.over:
                 return f"the deadline has passed, the round is abandoned; {line}"
-            return f"{line}, {left:.0f} s left"
+            return line if left is None else f"{line}, {left:.0f} s left"
 
     @property
     @abstractmethod
@@ -304,6 +316,8 @@ class Carrier(ABC, Generic[A]):
         with self.lock:
             if self.done:
                 self.seen.add(asked_by)
+            elif self.over:
+                self._abandon()
             return {
                 "state": self._stage,
                 "missing": list(self.missing()),

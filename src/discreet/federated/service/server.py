@@ -12,7 +12,7 @@ travels in an HTTP header: it is judged, length, sender and signature, before a 
 is taken. Chunks have at most a mebibyte and can be sent again; the whole body is checked against
 its digest. A refusal is a JSON object with a reason and a sentence. No signature or message is
 answered with success before it is on the disk, so the process may be killed and started again at
-any point.
+any point; a chunk that was only half there is asked for again.
 """
 
 from __future__ import annotations

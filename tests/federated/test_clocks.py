@@ -1,0 +1,159 @@
+"""Clocks that jump: a round is abandoned for everyone and for good, and nothing is paid twice."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+
+from rounds import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of
+from test_collector import Served, frame, receiver_in, run_all, signed_round, soon, unsigned
+
+from discreet.cli.federated.files import ledger_of
+from discreet.federated import horizontal
+from discreet.federated.agreement import signed
+from discreet.federated.refusals import ProtocolError
+from discreet.federated.service.connection import Connection
+from discreet.federated.service.provider import provide
+from discreet.federated.service.server import Round
+from discreet.ledger import Ledger
+
+HOUR = 3600
+
+
+class Clock(threading.local):
+    """A clock that is off by some seconds, differently for every thread."""
+
+    off = 0.0
+
+    def __call__(self):
+        return datetime.now(UTC) + timedelta(seconds=self.off)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(signed, "now", made)
+    return made
+
+
+def submissions(manifest):
+    each = zip(NAMES, counted(manifest), strict=True)
+    return [horizontal.Provider(PARTIES[name], manifest).submit(own) for name, own in each]
+
+
+def jumped(tmp_path, clock, heard="both"):
+    """A collector whose clock jumps past the deadline and back, with one message missing.
+
+    Somebody hears of it by asking for the state, by sending the message, or both.
+    """
+    manifest = horizontal_manifest(deadline=soon(HOUR))
+    running, messages = signed_round(manifest, tmp_path), submissions(manifest)
+    for message in messages[:2]:
+        running.post(message)
+    clock.off = 2 * HOUR
+    if heard != "sending":
+        assert running.status()["state"] == "abandoned"
+    if heard != "asking":
+        with pytest.raises(ProtocolError, match="abandoned"):
+            running.post(messages[2])
+    clock.off = 0.0
+    return manifest, running, messages[2]
+
+
+@pytest.mark.parametrize("heard", ["asking", "sending"])
+def test_a_round_that_was_called_abandoned_stays_so_when_the_clock_is_set_back(
+    tmp_path, clock, heard
+):
+    """Whoever heard of it has deleted its key: nothing may come of the round any more."""
+    manifest, running, last = jumped(tmp_path, clock, heard)
+    again = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    for one in (running, again):
+        assert one.status()["state"] == "abandoned"
+        assert "the round is abandoned" in one.waiting()
+        with pytest.raises(ProtocolError, match="abandoned"):
+            one.post(last)
+        assert one.result is None
+        # what was acknowledged is still there
+        assert len(one.inboxes["collector"].accepted) == 2
+
+
+def test_a_collector_that_forgets_it_opens_what_others_believe_abandoned(
+    tmp_path, clock, monkeypatch
+):
+    """The twin."""
+    monkeypatch.setattr(Round, "_abandon", lambda self: None)
+    _, running, last = jumped(tmp_path, clock)
+    running.post(last)
+    assert running.result is not None
+
+
+def test_a_clock_that_is_set_back_gives_more_time_and_nothing_else(tmp_path, clock):
+    manifest = horizontal_manifest(deadline=soon(HOUR))
+    running = signed_round(manifest, tmp_path)
+    first, *rest = submissions(manifest)
+    running.post(first)
+    clock.off = -24 * HOUR
+    for message in rest:
+        running.post(message)
+    with pytest.raises(ProtocolError, match="replayed"):
+        running.post(first)
+    assert running.done
+    clock.off = 2 * HOUR  # a result that is there stays there
+    assert running.status()["state"] == "done"
+    assert Round(PARTIES["collector"], unsigned(manifest), tmp_path).result == running.result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("jump", "says"), [(HOUR, "clock of hospital-a"), (300, "the deadline has passed")]
+)
+def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
+    jump, says, tmp_path, clock
+):
+    """It jumps when the submission is paid: more than clocks may differ, or past the deadline."""
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(120)))
+    ledger = Ledger.create(tmp_path / "budget.json", 5.0)
+    paid, said = ledger_of(str(tmp_path / "budget.json")), []
+    finite = replace(manifest, epsilon=1.0)
+
+    def charge(agreed):
+        paid(finite)
+        clock.off = jump
+
+    def jumping(line):
+        try:
+            with pytest.raises(ProtocolError) as caught:
+                provide(line, frame(0), tmp_path / "hospital-a", charge=charge)
+        finally:
+            clock.off = 0.0
+            refused.set()
+        said.append(caught.value)
+        with Connection(line.url, line.own, manifest) as again:
+            try:
+                provide(again, frame(0), tmp_path / "hospital-a", charge=paid_again.append)
+            except ProtocolError as error:
+                said.append(error)
+
+    def later(name, seed):  # so that there is something for the first to wait for
+        charge = lambda agreed: refused.wait(60)  # noqa: E731
+        return name, lambda line: provide(line, frame(seed), tmp_path / name, charge=charge)
+
+    paid_again, refused = [], threading.Event()
+    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    with Served(running) as url:
+        parts = [(NAMES[0], jumping)]
+        parts += [later(name, seed) for seed, name in enumerate(NAMES[1:], 1)]
+        release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
+    assert says in str(said[0])
+    assert len(ledger.read().entries) == 1
+    assert not paid_again  # what was made is sent again as it is
+    exact = sum(manifest.layout.vector(*table(50, seed)) for seed in range(3))
+    assert np.array_equal(vector_of(manifest, release.statistics), exact)
