@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,17 +48,26 @@ MEANS = "tests/privacy/test_mean_privacy.py"
 SURVEYS = "tests/privacy/test_response_privacy.py"
 DRAWS = "tests/randomness tests/vectors"
 DEVICES = "tests/collection/test_store.py tests/collection/test_respondent.py tests/faults"
+BUDGETS = "tests/estimators/test_budget.py tests/estimators/test_surroundings.py"
 LEDGERS = "tests/test_ledger.py tests/faults"
 ROUNDS = "tests/federated/test_whole_views.py tests/federated/test_noise_and_masks.py"
 ROUNDS += " tests/federated/test_manifest.py"
 VOID = "tests/test_privacy.py tests/privacy/test_void_promises.py"
+PAGE = "tests/browser/test_respondent_page.py::test_"
+DESK = "tests/browser/test_desk_pages.py::test_a_page_of_another_site_cannot_act_at_the_desk"
+DESK += " tests/server/test_desk.py"
+SHUFFLES = "tests/privacy/test_shuffle_privacy.py tests/collection/test_shuffle.py tests/local/test_waves.py"
+WAVES = "tests/local/test_waves.py tests/local/test_inversion.py"
+CLOCKS = "tests/federated/test_clocks.py"
+ARRIVALS = "tests/server/test_server_reports.py tests/server/test_server_access.py"
+ACCESS = "tests/server/test_server_access.py"
 
 MUTANTS = [
     # ---- noise scales
-    Mutant("central/budget.py", "return Noise(Fraction(sensitivity) / cost)",
-           "return Noise(Fraction(sensitivity) / (2 * cost))", CENTRAL),
-    Mutant("central/budget.py", "return Noise(Fraction(most) ** 2 / (2 * cost), gaussian",
-           "return Noise(Fraction(most) ** 2 / (4 * cost), gaussian", WEIGHTS),
+    Mutant("central/budget.py", "noise = Noise(Fraction(sensitivity) / cost)",
+           "noise = Noise(Fraction(sensitivity) / (2 * cost))", CENTRAL),
+    Mutant("central/budget.py", "noise = Noise(Fraction(most) ** 2 / (2 * cost), gaussian",
+           "noise = Noise(Fraction(most) ** 2 / (4 * cost), gaussian", WEIGHTS),
     Mutant("central/budget.py", "-(-sensitivity // grain) + 1", "-(-sensitivity // grain)",
            WEIGHTS),
     Mutant("central/budget.py", "if cost <= 0 or cost > self.left:", "if cost <= 0:",
@@ -114,11 +124,37 @@ MUTANTS = [
     Mutant("ledger.py", "if once and any(entry.what == what for entry in before.entries):",
            "if False:", LEDGERS),
     Mutant("ledger.py", "if not enough:", "if False:", LEDGERS),
-    Mutant("documents.py", "_sync(draft, os.O_RDONLY)", "pass", "tests/test_documents.py tests/faults"),
+    Mutant("documents.py", "_sync(draft, os.O_RDWR)", "pass", "tests/test_documents.py tests/faults"),
     Mutant("documents.py", "if stated != actual and (sealed or stated is not None):", "if False:",
            "tests/test_documents.py"),
-    Mutant("documents.py", "fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))", "pass",
+    Mutant("locks.py", "fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))", "pass",
            "tests/test_ledger.py tests/collection/test_store.py tests/collection/test_respondent.py"),
+    Mutant("locks.py", "msvcrt.locking(file, msvcrt.LK_NBLCK, 1)", "pass",
+           "tests/test_documents.py tests/test_ledger.py"),
+    # ---- what estimators charge
+    Mutant("estimators/private.py", "spending = self.budget.charge(promise, f\"{self.name}.fit\", who=self.whose)",
+           "spending = self.budget.read()", BUDGETS),
+    Mutant("estimators/private.py", "self.paid is None or dearer", "False", BUDGETS),
+    Mutant("estimators/private.py", "schema=self.schema, simulated=self.simulated, prepared=self.prepared",
+           "simulated=self.simulated", BUDGETS),
+    Mutant("estimators/seen.py", "for one in met:", "for one in ():", BUDGETS),
+    Mutant("estimators/seen.py", "met = {self._root(one)", "met = {one", BUDGETS),
+    Mutant("estimators/local.py", "pay(kept(plan.promised(people), RESTS))",
+           "pay(Guarantee(1e-9))", BUDGETS),
+    Mutant("estimators/seen.py", "spent = sum((self._spent[one] for one in met), Spent.once(cost))",
+           "spent = Spent.once(cost)", BUDGETS),
+    Mutant("estimators/seen.py", "self.epsilon + other.epsilon,", "max(self.epsilon, other.epsilon),",
+           BUDGETS),
+    Mutant("estimators/seen.py", "self.delta + other.delta,", "max(self.delta, other.delta),", BUDGETS),
+    Mutant("estimators/private.py", "dearer = promise.epsilon > paid.epsilon or promise.delta > paid.delta",
+           "dearer = promise.epsilon > paid.epsilon", BUDGETS),
+    Mutant("estimators/private.py", "spent = seen_now().fit(self.rows(), promise)", "spent = Spent.once(promise)",
+           BUDGETS),
+    Mutant("estimators/central.py", "pay(promised(source.schema, allowed, given[\"method\"]))",
+           "pay(replace(promised(source.schema, allowed, given[\"method\"]), epsilon=1e-9))", BUDGETS),
+    Mutant("estimators/survey.py", "pay(promise)", "pay(replace(promise, epsilon=1e-9))", BUDGETS),
+    Mutant("estimators/federated.py", "Guarantee(epsilon, trust=\"federated\"))",
+           "Guarantee(1e-9, trust=\"federated\"))", BUDGETS),
     # ---- promises
     Mutant("privacy.py", "epsilon = self.epsilon + other.epsilon\n",
            "epsilon = max(self.epsilon, other.epsilon)\n", VOID),
@@ -127,6 +163,44 @@ MUTANTS = [
     Mutant("privacy.py", "epsilon=2 * self.epsilon,\n            delta=delta,",
            "epsilon=self.epsilon,\n            delta=delta,", VOID),
     Mutant("privacy.py", "*([INFERRED] if schema is not None and schema.inferred else [])", "", VOID),
+    Mutant("privacy.py", "delta = self.delta + other.delta\n", "delta = max(self.delta, other.delta)\n", VOID),
+    Mutant("privacy.py", "rho = self.rho + other.rho", "rho = max(self.rho, other.rho)", VOID),
+    Mutant("privacy.py", "rho = max(self.rho, other.rho)", "rho = min(self.rho, other.rho)", VOID),
+    Mutant("privacy.py", "epsilon, delta = max(self.epsilon, other.epsilon), max(self.delta, other.delta)",
+           "epsilon, delta = worse.epsilon, worse.delta", VOID),
+    Mutant("privacy.py", "if split_by_data and self.neighbours == \"replace\":", "if False:", VOID),
+    Mutant("privacy.py", "if self.neighbours != other.neighbours:", "if False:", VOID),
+    Mutant("privacy.py", "self.alone + other.alone", "max(self.alone, other.alone)", f"{VOID} {SHUFFLES}"),
+    Mutant("privacy.py", "delta = self.delta * (1 + math.exp(min(self.epsilon, 700.0)))",
+           "delta = 2 * self.delta", VOID),
+    Mutant("privacy.py", "rho=None if self.rho is None else 4 * self.rho",
+           "rho=None if self.rho is None else 2 * self.rho", VOID),
+    Mutant("privacy.py", "simulated=self.simulated or other.simulated", "simulated=self.simulated", VOID),
+    Mutant("privacy.py", "void=tuple(dict.fromkeys((*self.void, *other.void)))", "void=self.void", VOID),
+    Mutant("privacy.py", "reasons = (*reasons, *([prepared] if prepared else []))", "pass",
+           f"{VOID} {BUDGETS}"),
+    # ---- shuffled collections and waves
+    Mutant("shuffling.py", "if people is not None and people < self.respondents:", "if False:", SHUFFLES),
+    Mutant("shuffling.py", "unshuffled=local.epsilon,", "unshuffled=min(self.epsilon, local.epsilon),",
+           SHUFFLES),
+    Mutant("shuffling.py", "return cls(e, 1 / (2 * e), scale=2 * e / (e + 1))",
+           "return cls(e, 1 / (e + 1), scale=1.0)", SHUFFLES),
+    Mutant("shuffling.py", "return found / n * (1 + SLACK) + left_out", "return found / n / 2", SHUFFLES),
+    Mutant("shuffling.py", "return delta_of(blanket, self.respondents, self.epsilon) <= self.delta",
+           "return delta_of(blanket, self.respondents, 1.1 * self.epsilon) <= self.delta", SHUFFLES),
+    Mutant("local/plan.py", "self.shuffled.check(self.blanket)", "pass", SHUFFLES),
+    Mutant("collection/shuffle.py", "len(kept) < stated.respondents and not few", "False", SHUFFLES),
+    Mutant("collection/shuffle.py", "order = np.lexsort(ids.T)", "order = range(len(kept))", SHUFFLES),
+    Mutant("collection/shuffle.py", "[replace(kept[k], id=ids[k].tobytes().hex()) for k in order]",
+           "[kept[k] for k in order]", SHUFFLES),
+    Mutant("collection/tally.py", "return min(parts) if parts and merged else None",
+           "return sum(parts) if parts and merged else None", SHUFFLES),
+    Mutant("local/waves.py", "if made.digest != replace(plan, shuffled=None).digest:", "if False:", WAVES),
+    Mutant("local/waves.py", "if wave is None or (wave.plan, wave.tally) != (before.collection.digest, before.digest):",
+           "if False:", WAVES),
+    Mutant("local/waves.py", "guarantee = guarantee.beside(one.guarantee)", "pass", WAVES),
+    Mutant("local/planning.py", "each = share_of(epsilon, reports)", "each = epsilon",
+           "tests/collection/test_plan.py tests/collection/test_report_privacy.py"),
     # ---- federated rounds
     Mutant("federated/agreement/manifest.py", "(2 if self.partition == \"vertical\" else 1)", "1", ROUNDS),
     Mutant("federated/crypto/noise.py", "return self.parties - self.tolerated", "return self.parties",
@@ -142,6 +216,55 @@ MUTANTS = [
     Mutant("federated/horizontal/provider.py", "if self._submission is None:", "if True:",
            "tests/federated/test_rounds.py tests/federated/test_abuse.py "
            "tests/federated/test_attacks.py"),
+    Mutant("federated/service/relay.py", "self.abandoned = self.folder.read(\"abandoned\") is not None",
+           "self.abandoned = False", CLOCKS),
+    Mutant("federated/service/relay.py", "self.folder.write(\"abandoned\", b\"\")", "pass", CLOCKS),
+    Mutant("federated/service/relay.py", "            elif self.over:\n                self._abandon()\n", "",
+           CLOCKS),
+    Mutant("federated/service/relay.py", "            self._abandon()\n            raise ProtocolError",
+           "            raise ProtocolError", CLOCKS),
+    Mutant("federated/service/provider.py", "if error.reason == \"abandoned\":", "if False:",
+           f"{CLOCKS} tests/federated/test_service.py"),
+    # ---- the collector on the web
+    Mutant("server/settle.py", "connection.execute(sql.insert(db.withdrawn).values(survey=number, id=identity))",
+           "pass", ARRIVALS),
+    Mutant("server/settle.py", "fold(connection, number, collection, gone, -1)", "pass", ARRIVALS),
+    Mutant("server/reports.py", "if identity_of(bytes.fromhex(body.key)) != id:", "if False:", ARRIVALS),
+    Mutant("server/reports.py", "if survey.announcement.withdrawal == \"none\":", "if False:", ARRIVALS),
+    Mutant("server/arrivals.py", "elif invited and one.code not in unspent:", "elif False:", ARRIVALS),
+    Mutant("server/arrivals.py", "unspent.discard(one.code)", "pass", ARRIVALS),
+    Mutant("server/arrivals.py", ".values(spent=1)", ".values(spent=0)", ARRIVALS),
+    Mutant("server/access.py", ".where(here.hash == _hash(once), here.kind == \"once\")",
+           ".where(here.hash == _hash(once))", f"{ACCESS} tests/server/test_desk.py"),
+    Mutant("server/access.py", "if found is None or found.expires < utc_day().isoformat():",
+           "if found is None:", f"{ACCESS} tests/server/test_desk.py"),
+    Mutant("server/access.py", "if ROLES.index(grant.role) < ROLES.index(role):", "if False:", ACCESS),
+    # ---- pages
+    Mutant("server/static/respond.js", "return open ? {} : { key: null };", "return {};",
+           f"{PAGE}nobody_looks_and_keeps_the_key"),
+    Mutant("server/static/respond.js", 'if (kept.key === null) throw new Stop("looked");', "",
+           f"{PAGE}looking_in_one_tab_ends_withdrawing_in_another"),
+    Mutant("server/static/respond.js", "announced !== wanted || announced !== sealed", "announced !== sealed",
+           f"{PAGE}another_announcement_than_in_the_letter_stops_the_page"),
+    Mutant("server/static/respond.js", "announced !== wanted || announced !== sealed", "sealed !== wanted",
+           f"{PAGE}an_announcement_that_is_not_its_digest_stops_the_page"),
+    Mutant("server/static/keep.js", "if (known !== undefined) return known;", "",
+           f"{PAGE}two_tabs_send_one_report",
+           because="respond.js looks before it draws, and IndexedDB's add refuses a second report"),
+    Mutant("server/static/keep.js", "one.place !== place && one.epsilon < Infinity", "false",
+           f"{PAGE}the_losses_of_all_surveys_of_a_server_add_up"),
+    Mutant("server/static/keep.js", "if (sum.total > most * (1 + TOLERANCE)) throw", "if (false) throw",
+           f"{PAGE}the_sum_is_kept_where_reports_are_kept"),
+    Mutant("server/static/keep.js", 'durability = "strict"', 'durability = "relaxed"',
+           f"{PAGE}a_report_is_on_the_disk_before_it_leaves"),
+    Mutant("server/static/respond.js", "await this.keep.restored(mine).catch(() => mine)", "mine",
+           "tests/browser/test_page_attacks.py::test_who_clears_the_store_sends_one_report"),
+    Mutant("server/static/respond.js", "return unsent(kept) ? kept : null;", "return mine;",
+           "tests/browser/test_page_attacks.py::test_who_clears_the_store_sends_one_report"),
+    Mutant("server/access.py", 'return site == "same-origin"', 'return site != "cross-site"', DESK),
+    Mutant("server/access.py", "and request.method not in SAFE and not same_origin(request)", "and False",
+           f"{DESK} tests/server/test_server_access.py"),
+    Mutant("server/desk.py", "if not same_origin(request):", "if False:", DESK),
 ]  # fmt: skip
 
 
@@ -163,8 +286,17 @@ def noticed(mutant: Mutant) -> str:
         environment |= {"OMP_NUM_THREADS": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
         for marked in ("not slow and not spark", "slow"):  # most are noticed soon
             if test := _failing(mutant.tests.split(), marked, environment):
+                _require_sound(test.partition("[")[0])
                 return test
     return ""
+
+
+@cache
+def _require_sound(test: str) -> None:
+    """A test that fails without any mutant notices nothing."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"}
+    if _failing([test], "", environment):
+        raise RuntimeError(f"{test} fails without any mutant")
 
 
 def _failing(tests: list[str], marked: str, environment: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from multiprocessing import get_context
@@ -41,17 +41,19 @@ from discreet.audit.subject import Walk
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
+from discreet.central import smooth as smooth_module
 from discreet.central.budget import Noise, Settings
 from discreet.central.training import train
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.encoding import class_codes
 from discreet.estimation import estimate
 from discreet.local.plan import Plan, Question
-from discreet.mechanisms.frequency import DE, SS
+from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Piecewise
 from discreet.randomness import CryptoRandom, Random
 from discreet.survey.questionnaire import Group, Questionnaire
 from discreet.tables.source import Columns
+from twins import TruthFirst
 
 EPSILON = 1.0
 SCHEMA = Schema(
@@ -62,6 +64,8 @@ MANY = Schema(
     "class",
     ["n", "y"],
 )
+ONE = Schema([Numeric("a", 100, 101, optional=False)], "class", ["no", "yes"])
+"""One number far from zero: a record is in few noisy numbers, so that samples show its loss."""
 NUMBERS = Schema([Numeric(f"n{i}", 0, 1, optional=False) for i in range(8)], "class", ["n", "y"])
 PLAN = Plan(
     SCHEMA,
@@ -154,6 +158,27 @@ def with_the_whole_budget_each(rows: Any, random: Random) -> str:
         return trained(rows, random, schema=MANY, selection=False)
 
 
+def with_less_noise(
+    rows: Any, random: Random, *, method: str, part: Fraction, schema: Schema = ONE
+) -> str:
+    """All scales too small by a factor: what an audit of a sound method must be able to see."""
+    real, spend = budget_module.Budget.noise, smooth_module.Spender.spend
+
+    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+        made = real(budget, name, cost, sensitivity)
+        return replace(made, parameter=made.parameter * part)
+
+    def spent(spender: Any, name: str, cost: Fraction) -> tuple[float, float]:
+        alpha, beta = spend(spender, name, cost)  # noise has the scale S / alpha
+        return alpha / float(part), beta
+
+    with (
+        patch.object(budget_module.Budget, "noise", noise),
+        patch.object(smooth_module.Spender, "spend", spent),
+    ):
+        return trained(rows, random, method=method, schema=schema)
+
+
 def with_a_private_scale(rows: Any, random: Random) -> Any:
     """Vaidya et al. 2013: means and variances with noise of scale R / (n + 1), n exact."""
     found = json.loads(trained(rows, random, schema=NUMBERS, method="global-published"))[0]
@@ -187,19 +212,6 @@ COUNTS = [Pair("one person", "nobody", 1, 0)]
 
 
 # ------------------------------------------------------------------------- reports, exactly
-
-
-class TruthFirst(SS):
-    """multi-freq-ldpy: the true value stays at the front of the subset."""
-
-    def _few(self, true: Any, member: Any, random: Random) -> Any:
-        sets = random.subsets(self.size - 1, self.subset, true.size)
-        sets += sets >= true[:, None]
-        sets[:, 0] = np.where(member, true, sets[:, 0])
-        return sets
-
-    def encode(self, reports: Any) -> Any:
-        return reports.astype(np.int64)
 
 
 def duchi_with_ties(corner: tuple[int, ...], random: Random) -> tuple[int, ...]:
@@ -267,9 +279,13 @@ class Entry:
     subject: Callable[[], Subject]
     samples: int = 400
     processes: int = 1
+    quick: bool = True
+    """Whether the tests run it, too."""
+    deep: int = 1
+    """How many times more samples ``make audit`` takes."""
 
 
-def manifest(partition: str) -> Any:
+def manifest(partition: str, key: Any = None) -> Any:
     from discreet.federated.agreement.identity import Identity
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.counters import wanted_of
@@ -277,6 +293,9 @@ def manifest(partition: str) -> Any:
     who = {n: Identity.generate(n) for n in ("one", "two", "three", "collector", "receiver")}
     wanted = wanted_of(SCHEMA, 2, [])
     cards = {name: one.card for name, one in who.items()}
+    if key is not None:
+        holder = "receiver" if partition == "horizontal" else "three"
+        cards[holder] = who[holder].card_with(key.public.fingerprint)
     if partition == "horizontal":
         given: dict[str, Any] = {"providers": (cards["one"], cards["two"], cards["three"])}
     else:
@@ -288,8 +307,34 @@ def manifest(partition: str) -> Any:
         }
     return Manifest(
         SCHEMA, wanted, EPSILON, collector=cards["collector"], receiver=cards["receiver"],
-        partition=partition, aggregation="masks", **given,
+        partition=partition, aggregation="masks" if key is None else "paillier",
+        paillier=None if key is None else key.public, **given,
     )  # fmt: skip
+
+
+def paillier_round(partition: str) -> Subject:
+    """What is published of rounds that are played with Paillier, one pair of tables."""
+    from discreet.federated.crypto.paillier import generate
+
+    made = of_manifest(manifest(partition, generate(2048)))
+    published = [one for one in made.pairs if one.first[0] == "published"]
+    return replace(made, pairs=published[:1])
+
+
+def without_a_share(release: Any, given: Any, random: Random) -> Any:
+    """Everyone believes that the others add the noise."""
+    from discreet.federated.agreement.manifest import Manifest
+
+    def nothing(agreed: Any, layout: Any, random: Any = None) -> Any:
+        return np.zeros(layout.size, dtype=np.int64)
+
+    with patch.object(Manifest, "share", nothing):
+        return release(given, random)
+
+
+def unshared() -> Subject:
+    made = paillier_round("vertical")
+    return replace(made, release=partial(without_a_share, made.release))
 
 
 DEFECTS = [
@@ -314,6 +359,15 @@ DEFECTS = [
         with_a_method_by_rows, pairs=added(SCHEMA, 24)[:1])),
     Entry("every feature with the whole budget", lambda: central(
         with_the_whole_budget_each, MANY, added(MANY, 24)[:1])),
+    *(Entry(f"half of the noise, {method}", lambda method=method: central(partial(
+        with_less_noise, method=method, part=Fraction(1, 2)), pairs=added(ONE, 24)[:1]),
+        samples, quick=False)
+      for method, samples in (("histogram", 500), ("moments", 1600), ("global", 1000))),
+    *(Entry(f"a quarter of the noise, {method}", lambda method=method: central(partial(
+        with_less_noise, method=method, part=Fraction(1, 4)), pairs=added(ONE, 24)[:1]),
+        1000, quick=False)
+      for method in ("smooth", "trimmed")),
+    Entry("Paillier round without noise", unshared, 40),
     Entry("seeded at every call", lambda: of_function(seeded_each_time, COUNTS, EPSILON), 200),
     Entry("seeded once", lambda: of_function(seeded_once, COUNTS, EPSILON), 200, processes=2),
 ]  # fmt: skip
@@ -328,12 +382,18 @@ SOUND = [
     Entry("plan", lambda: of_collection(PLAN)),
     Entry("questionnaire", lambda: of_collection(SURVEY)),
     *(Entry(f"CentralNB, {method}", partial(
-        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80)
+        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80, deep=3,
+        quick=method == "histogram")
+      for method in ("histogram", "moments", "global", "smooth", "trimmed")),
+    *(Entry(f"CentralNB, {method}, one number", partial(
+        of_classifier, CentralNB(EPSILON, schema=ONE, method=method)), 250, deep=2, quick=False)
       for method in ("histogram", "moments", "global", "smooth", "trimmed")),
     Entry("CentralNB with a delta", lambda: of_classifier(
-        CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 80),
-    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 60),
+        CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 80, deep=3, quick=False),
+    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 60, quick=False),
     Entry("vertical round", lambda: of_manifest(manifest("vertical")), 60),
+    Entry("horizontal round with Paillier", lambda: paillier_round("horizontal"), 40, quick=False),
+    Entry("vertical round with Paillier", lambda: paillier_round("vertical"), 40),
 ]  # fmt: skip
 
 
@@ -384,7 +444,7 @@ def main() -> int:
             found, seconds = result.result()
             as_it_must = found.broken == planted
             wrong += not as_it_must
-            verdict = max(found.verdicts, key=lambda one: (one.broken, one.found))
+            verdict = max(found.verdicts, key=lambda one: (one.broken, one.found, one.usual))
             mark = "ok   " if as_it_must else "WRONG"
             kind = "planted" if planted else "sound"
             print(f"{mark} {kind:8}{entry.name:50}{seconds:6.1f} s  {verdict.sentence}", flush=True)
@@ -396,7 +456,7 @@ def _timed(number: int, more: int) -> tuple[Audit, float]:
     begun = time.monotonic()
     planted = number < len(DEFECTS)
     entry = DEFECTS[number] if planted else SOUND[number - len(DEFECTS)]
-    found = judged(entry, 0.99 if planted else SURE, more)
+    found = judged(entry, 0.99 if planted else SURE, more * entry.deep)
     return found, time.monotonic() - begun
 
 

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from discreet.audit.artefact import Leaves
-from discreet.audit.distinguisher import best_event, lower_bound
+from discreet.audit.distinguisher import best_event, detectable, lower_bound
 from discreet.audit.enumeration import EndlessError, keeps, law, worst
 from discreet.audit.sampling import repeated, samples, worker
 from discreet.audit.subject import Pair, Subject, Walk
-from discreet.audit.verdict import Audit, Verdict
+from discreet.audit.verdict import USUAL, Audit, Verdict
 from discreet.errors import PrivacyError, SchemaError
 
 __all__ = ["Effort", "audit"]
@@ -134,7 +134,8 @@ def _walked(walk: Walk, most: int) -> tuple[dict[str, Any], int]:
 
 def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[Verdict]:
     found, total = [], 2 * effort.samples * len(subject.pairs)
-    alpha = (1 - effort.confidence) / len(subject.pairs)
+    pairs = len(subject.pairs)
+    alpha, usual = (1 - effort.confidence) / pairs, (1 - USUAL) / pairs
     with ExitStack() as stack:
         workers = [stack.enter_context(worker()) for _ in range(effort.processes)]
         if effort.processes == 1:
@@ -147,7 +148,7 @@ def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[V
             until = begun + effort.seconds * (number + 1) / len(subject.pairs)
             told = partial(_told, progress, done, total)
             drawn = samples(subject.release, pair, effort.samples, workers, until, told)
-            verdict = _compared(subject, pair, drawn, alpha)
+            verdict = _compared(subject, pair, drawn, alpha, usual)
             found.append(replace(verdict, confidence=effort.confidence))
     return found
 
@@ -157,7 +158,11 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
 
 
 def _compared(
-    subject: Subject, pair: Pair, drawn: tuple[list[Leaves], list[Leaves]], alpha: float
+    subject: Subject,
+    pair: Pair,
+    drawn: tuple[list[Leaves], list[Leaves]],
+    alpha: float,
+    usual: float,
 ) -> Verdict:
     """Fit, choose and confirm."""
     verdict = Verdict(pair.check, "statistical", subject.epsilon, subject.delta)
@@ -167,13 +172,21 @@ def _compared(
         for part in (slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None))
     )
     verdict = replace(verdict, samples=2 * len(drawn[0]))
-    event = best_event(fit, choose, alpha, subject.delta)
+    event = best_event(fit, choose, subject.delta)
     if event is None:
         return replace(verdict, event="all outputs are the same")
     seen, other = event.count(confirm[0]), event.count(confirm[1])
     names = (pair.one, pair.other)
     if event.swapped:
         seen, other, names = other, seen, names[::-1]
-    least = float(lower_bound(seen, other, len(confirm[0]), alpha, subject.delta))
-    words = f"{event.words} ({seen} against {other} times of {len(confirm[0])})"
-    return replace(verdict, found=least, broken=least > subject.epsilon, event=words, pair=names)
+    size, delta = len(confirm[0]), subject.delta
+    least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
+    return replace(
+        verdict,
+        found=least,
+        usual=also,
+        detects=detectable(size, alpha, subject.epsilon, delta, subject.shared),
+        broken=least > subject.epsilon,
+        event=f"{event.words} ({seen} against {other} times of {size})",
+        pair=names,
+    )

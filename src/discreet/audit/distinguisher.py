@@ -6,17 +6,23 @@ bound is computed on yet others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from discreet.audit.artefact import Leaves
 from discreet.audit.scores import Score, candidates
 
-__all__ = ["Event", "best_event", "lower_bound"]
+__all__ = ["Event", "best_event", "detectable", "lower_bound"]
+
+SURE = 1e-3
+"""Error probability at which events are compared, whatever their bound is to be: many are."""
+OFTEN = 0.9
+"""How often a loss must be found to count as one that would be."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +71,78 @@ def lower_bound(seen: Any, other: Any, samples: int, alpha: float, delta: float 
     >>> round(float(lower_bound(1000, 0, 1000, 0.01)), 2)
     5.24
     """
-    k, m = np.asarray(seen, float), np.asarray(other, float)
+    return np.maximum(_log_ratio(seen, other, samples, alpha, delta), 0.0)
+
+
+def _log_ratio(seen: Any, other: Any, samples: int, alpha: float, delta: float) -> Any:
+    """The same, below zero where nothing is proven yet: the nearer to it the better."""
+    low, high = _least(seen, samples, alpha), _most(other, samples, alpha)
+    return np.log(np.maximum(low - delta, 1e-300) / high)
+
+
+def _least(seen: Any, samples: int, alpha: float) -> Any:
+    k = np.asarray(seen, float)
     with np.errstate(all="ignore"):
-        low = np.where(k > 0, beta.ppf(alpha / 2, k, samples - k + 1), 0.0)
-        high = np.where(m < samples, beta.ppf(1 - alpha / 2, m + 1, samples - m), 1.0)
-        return np.maximum(np.log(np.maximum(low - delta, 1e-300) / high), 0.0)
+        return np.where(k > 0, beta.ppf(alpha / 2, k, samples - k + 1), 0.0)
+
+
+def _most(seen: Any, samples: int, alpha: float) -> Any:
+    k = np.asarray(seen, float)
+    with np.errstate(all="ignore"):
+        return np.where(k < samples, beta.ppf(1 - alpha / 2, k + 1, samples - k), 1.0)
+
+
+def detectable(
+    samples: int, alpha: float, promised: float, delta: float = 0.0, parts: int = 1
+) -> float:
+    """The least loss that so many confirming samples show to exceed a promise, 9 times of 10.
+
+    For a loss that is shared evenly by independent numbers with Laplace noise, and its best event,
+    "each lies on the far side": of probability p = (1 + exp(-loss / parts))^-parts with one input
+    and exp(-loss) p with the other. A distinguisher that has to find this event does no better.
+
+    Parameters
+    ----------
+    samples : int
+        Of each input, with which the event is confirmed.
+    alpha : float
+        Of the bound.
+    promised, delta : float
+    parts : int
+        Among how many numbers the loss is shared.
+
+    Returns
+    -------
+    float
+        Infinite if no loss would be found.
+
+    Examples
+    --------
+    >>> round(detectable(500, 0.01, 1.0), 2), round(detectable(500, 0.01, 1.0, parts=3), 2)
+    (1.39, 1.95)
+    """
+    counts = np.arange(samples + 1)
+    # with s sightings of one input, how many of the other are few enough
+    limit = (_least(counts, samples, alpha) - delta) / math.exp(promised)
+    enough = np.searchsorted(_most(counts, samples, alpha), limit, side="left") - 1
+
+    def found(loss: float) -> float:
+        p = (1 + math.exp(-loss / parts)) ** -parts
+        few = np.where(enough >= 0, binom.cdf(enough, samples, p * math.exp(-loss)), 0.0)
+        return float(binom.pmf(counts, samples, p) @ few)
+
+    low, high = promised, promised + 30.0
+    if found(high) < OFTEN:
+        return math.inf
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) >= OFTEN else (middle, high)
+    return high
 
 
 def best_event(
     fit: tuple[Sequence[Leaves], Sequence[Leaves]],
     choose: tuple[Sequence[Leaves], Sequence[Leaves]],
-    alpha: float,
     delta: float = 0.0,
 ) -> Event | None:
     """The event that promises the largest bound on epsilon; None if all artefacts are the same.
@@ -85,11 +152,9 @@ def best_event(
     fit, choose : pair of lists of leaves
         Artefacts of either input: scores are fitted on the first, the event chosen on the second.
         Its bound must then be computed on further ones.
-    alpha : float
-        Of the bound to come.
     delta : float
     """
-    best: tuple[float, Event | None] = (-1.0, None)
+    best: tuple[float, Event | None] = (-math.inf, None)
     samples = len(choose[0])
     for candidate in candidates(*fit):
         scores = [candidate.score(side) for side in choose]
@@ -105,8 +170,8 @@ def best_event(
                 np.count_nonzero(np.isfinite(side)) - np.searchsorted(side, steps, side="left")
                 for side in (mine, theirs)
             )
-            # twice as many samples will confirm it
-            bounds = lower_bound(2 * seen, 2 * other, 2 * samples, alpha, delta)
+            # surer than asked for: the best of many looks better than it is
+            bounds = _log_ratio(seen, other, samples, SURE, delta)
             # of two that tell nearly the same, the one that is easier to say comes first
             if len(steps) and bounds.max() > best[0] + (0.1 if best[1] else 0.0):
                 t = float(steps[int(np.argmax(bounds))])

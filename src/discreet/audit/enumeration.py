@@ -21,7 +21,8 @@ import numpy as np
 
 from discreet.arrays import Booleans, Bytes, Integers, Words
 from discreet.errors import PrivacyError
-from discreet.mechanisms.oracle import ONE, exp_below, log
+from discreet.losses import exp_below, log
+from discreet.mechanisms.oracle import ONE
 from discreet.randomness import Random
 
 __all__ = ["Choices", "EndlessError", "Worst", "keeps", "law", "paths", "worst"]

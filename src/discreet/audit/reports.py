@@ -115,7 +115,7 @@ def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
             "every text that leaves the device of every person" + f" of group {group}" * (k > 0),
             inputs,
             Device(collection, group),
-            _stated(collection.guarantee.epsilon, collection.kind == "questionnaire"),
+            collection.guarantee.epsilon,
             shown,
         )
         for k, group in enumerate(groups)
@@ -136,11 +136,6 @@ def _parts(collection: Any) -> list[Walk]:
         for group, channel in zip(collection.groups, collection.channels, strict=True)
         for walk in of_oracle(channel).walks
     ]
-
-
-def _stated(epsilon: float, nearest: bool) -> float:
-    """A survey states the float nearest to its loss, sums of them included: room for that."""
-    return epsilon * (1 + 1e-12) if nearest else epsilon
 
 
 def _words(record: Record) -> str:
@@ -215,7 +210,6 @@ def of_oracle(mechanism: Any) -> Subject:
     epsilon = float(getattr(mechanism, "epsilon", None) or mechanism.epsilon_exact())
     if math.isinf(epsilon):
         raise PrivacyError(f"{mechanism.name} promises no epsilon, so there is nothing to audit")
-    epsilon = _stated(epsilon, isinstance(mechanism, Response))
     sampler = Sampler(mechanism)
     walk = Walk(
         "every report of every value", [(str(v), v) for v in values], sampler, epsilon, stated=rows

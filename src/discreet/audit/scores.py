@@ -1,8 +1,8 @@
 """Scores of artefacts that may tell two inputs apart, learnt from samples of both.
 
 A leaf's score is the log-ratio of how often its value (or the range it falls into) was seen with
-either input. Single leaves, the sums of the best few (a Naive Bayes of the released artefact) and
-boosted trees are the candidates.
+either input. Single leaves, numbers by the side of a cut (``steps``), the sums of the best few (a
+Naive Bayes of the released artefact) and boosted trees are the candidates.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.audit.artefact import Leaves
+from discreet.audit.steps import numeric, steps
 
 __all__ = ["Score", "candidates"]
 
@@ -105,11 +106,11 @@ def _ranked(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[_Leaf]:
 def _trees(ranked: Sequence[_Leaf], one: Sequence[Leaves], other: Sequence[Leaves]) -> Score:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    numeric = {name for leaf in one for name, value in leaf.items() if isinstance(value, float)}
-    names = [leaf.name for leaf in ranked[:TREES] if leaf.name in numeric]
+    numbers = {name for leaf in one for name, value in leaf.items() if isinstance(value, float)}
+    names = [leaf.name for leaf in ranked[:TREES] if leaf.name in numbers]
 
     def columns(artefacts: Sequence[Leaves]) -> Floats:
-        raw = [[_numeric(leaf.get(name)) for leaf in artefacts] for name in names]
+        raw = [[numeric(leaf.get(name)) for leaf in artefacts] for name in names]
         return np.array([*raw, *(leaf.score(artefacts) for leaf in ranked[:8])]).T
 
     X = np.vstack([columns(one), columns(other)])
@@ -120,10 +121,6 @@ def _trees(ranked: Sequence[_Leaf], one: Sequence[Leaves], other: Sequence[Leave
     return lambda artefacts: np.asarray(trees.decision_function(columns(artefacts)))
 
 
-def _numeric(value: float | str | None) -> float:
-    return max(-1e300, min(1e300, value)) if isinstance(value, float) else math.nan
-
-
 @dataclass(frozen=True)
 class _Raw:
     """The number of a leaf itself."""
@@ -131,7 +128,7 @@ class _Raw:
     name: str
 
     def score(self, artefacts: Sequence[Leaves]) -> Floats:
-        return np.array([_numeric(one.get(self.name)) for one in artefacts])
+        return np.array([numeric(one.get(self.name)) for one in artefacts])
 
     def words(self, threshold: float, swapped: bool) -> str:
         return f"{self.name} is at {'most' if swapped else 'least'} {abs(threshold):g}"
@@ -154,6 +151,7 @@ def candidates(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[Any]:
     found += [_Raw(leaf.name) for leaf in ranked[:SINGLE] if leaf.edges is not None]
     if len(ranked) < 2:
         return found
+    found += steps(one, other)
     for many in SUMS:
         some = [leaf for leaf in ranked[:many] if leaf.strength > 0 or many <= 4]
         found.append(_Joint(_sum_of(some), _joint_words(some, "the sum of the log-ratios of")))

@@ -84,6 +84,9 @@ class Subject:
     pairs : sequence of Pair
     walks : sequence of Walk
         Parts with finitely many outputs.
+    shared : int, default 1
+        By how many noisy numbers the loss of a record is shared; the more, the more samples it
+        takes to find one that is too large. Only what an audit says about its power depends on it.
     """
 
     name: str
@@ -92,3 +95,4 @@ class Subject:
     release: Release
     pairs: Sequence[Pair] = ()
     walks: Sequence[Walk] = ()
+    shared: int = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.audit.subject import Pair, Subject
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import rounded_up
 from discreet.randomness import Random
-from discreet.schema import Schema
+from discreet.schema import Numeric, Schema
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
@@ -88,8 +89,11 @@ class Fitting:
         """Attributes that end in ``_``, and probabilities of the probe."""
         from sklearn.base import clone
 
+        from discreet.estimators.seen import apart
+
         X, y = given
-        fitted = clone(self.classifier).fit(X, y)
+        with apart():  # how often a table was fitted before is no answer of the classifier
+            fitted = clone(self.classifier).fit(X, y)
         learnt = {name: one for name, one in vars(fitted).items() if name.endswith("_")}
         if self.probe is not None and hasattr(fitted, "predict_proba"):
             learnt["probabilities"] = fitted.predict_proba(self.probe)
@@ -128,7 +132,17 @@ def of_classifier(
         pairs, probe = _table_pairs(schema, added(schema, ROWS))
     spent = float(params.get("delta") or 0.0) if delta is None else delta
     made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
-    return replace(made, name=f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}")
+    name = f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}"
+    moments = params.get("method", "histogram") != "histogram"
+    return replace(made, name=name, shared=1 if schema is None else _numbers(schema, moments))
+
+
+def _numbers(schema: Schema, moments: bool) -> int:
+    """How many noisy numbers a record is in: a class count, and a cell or moments of a feature."""
+    of_number = {True: 3, False: 2} if moments else {True: 1, False: 1}
+    return 1 + sum(
+        of_number[one.optional] if isinstance(one, Numeric) else 1 for one in schema.features
+    )
 
 
 def _table_pairs(schema: Schema, pairs: Iterable[Pair]) -> tuple[list[Pair], Any]:
@@ -151,7 +165,7 @@ class Round:
 
     def __call__(self, given: tuple[str, Any], random: Random) -> Any:
         """What is published, or what t colluding parties are left with."""
-        from discreet.federated.simulation import simulate_horizontal, simulate_vertical
+        from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
 
         manifest, (view, rows) = self.manifest, given
         table = _codes(manifest.schema, rows)
@@ -161,19 +175,31 @@ class Round:
                 for _ in range(manifest.sharers - manifest.tolerated)
             ]
             return [int(one) for one in manifest.layout.vector(*table) + sum(shares)]
-        agreed = {"mode": manifest.mode, "tolerated": manifest.tolerated}
+        terms = Terms(
+            manifest.schema,
+            manifest.wanted,
+            manifest.epsilon,
+            manifest.mode,
+            manifest.aggregation,
+            manifest.tolerated,
+        )
+        key = _throwaway() if manifest.aggregation == "paillier" else None
         if manifest.partition == "horizontal":
             other = _codes(manifest.schema, [corner(manifest.schema, False)] * 3)
             parts = [table, *[other] * (len(manifest.providers) - 1)]
-            published, _ = simulate_horizontal(
-                manifest.schema, manifest.wanted, parts, manifest.epsilon, random, **agreed
-            )
+            published, _ = simulate_horizontal(terms, parts, random, key)
         else:
-            published, _ = simulate_vertical(
-                manifest.schema, manifest.wanted, *table, manifest.epsilon, random,
-                providers=len(manifest.providers), **agreed,
-            )  # fmt: skip
+            providers = len(manifest.providers)
+            published, _ = simulate_vertical(terms, *table, random, key, providers=providers)
         return published
+
+
+@cache
+def _throwaway() -> Any:
+    """A key that nobody else reads, as short as keys may be: the noise does not depend on it."""
+    from discreet.federated.crypto.paillier import generate
+
+    return generate(2048)
 
 
 def _codes(schema: Schema, rows: Any) -> tuple[dict[str, Any], Any]:
@@ -189,7 +215,8 @@ def of_manifest(manifest: Manifest) -> Subject:
     Parameters
     ----------
     manifest : Manifest
-        Signed or not. The round is played by new parties in one process, with masks.
+        Signed or not. The round is played by new parties in one process, with masks or with
+        Paillier, as the manifest says.
     """
     promise = manifest.guarantee
     if math.isinf(promise.epsilon):
@@ -204,7 +231,8 @@ def of_manifest(manifest: Manifest) -> Subject:
         for one in make(manifest.schema, ROWS)
     ]
     name = f"{manifest.partition} round {manifest.hash.hex()[:12]}"
-    return Subject(name, promise.epsilon, promise.delta, Round(manifest), pairs)
+    numbers = _numbers(manifest.schema, moments=False)
+    return Subject(name, promise.epsilon, promise.delta, Round(manifest), pairs, shared=numbers)
 
 
 @dataclass(frozen=True)

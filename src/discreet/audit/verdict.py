@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from discreet.privacy import rounded_up
 
-__all__ = ["Audit", "Verdict"]
+__all__ = ["USUAL", "Audit", "Verdict"]
+
+USUAL = 0.99
+"""The confidence that is always told."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,11 @@ class Verdict:
         Outputs drawn, or paths walked through.
     note : str
         What was not covered, or why nothing was done.
+    usual : float
+        What the loss is at least at 99 %, if ``confidence`` is another.
+    detects : float
+        The least loss that these samples would show to exceed the promise 9 times of 10, by the
+        best event (:func:`~discreet.audit.distinguisher.detectable`).
     """
 
     check: str
@@ -49,6 +57,8 @@ class Verdict:
     confidence: float = 1.0
     samples: int = 0
     note: str = ""
+    usual: float = 0.0
+    detects: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -58,6 +68,8 @@ class Verdict:
         --------
         >>> Verdict("count", "statistical", 1.0, found=0.93, confidence=0.99).sentence
         'promised 1.00; no event found above 0.93 at 99 %'
+        >>> Verdict("count", "statistical", 1.0, found=0.4, usual=0.7, detects=1.62).sentence
+        'promised 1.00; no event found above 0.40 at 100 % (0.70 at 99 %; 1.62 would be found)'
         """
         promise = _two(self.promised) + (f" (delta {self.delta:g})" if self.delta else "")
         at = "" if self.way == "exact" else f" at {100 * self.confidence:.10g} %"
@@ -71,7 +83,15 @@ class Verdict:
             return f"BROKEN: {found}, promised {promise}; event: {self.event}{held}"
         if self.way == "exact":
             return f"promised {promise}; exactly {rounded_up(self.found)}"
-        return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}"
+        more = [f"{_two(self.usual, self.way)} at 99 %"] if self._unusual else []
+        if 0 < self.detects < math.inf:
+            more.append(f"{rounded_up(self.detects, 3)} would be found")
+        beside = f" ({'; '.join(more)})" if more else ""
+        return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}{beside}"
+
+    @property
+    def _unusual(self) -> bool:
+        return self.way == "statistical" and abs(self.confidence - USUAL) > 1e-12
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
