@@ -11,7 +11,7 @@ from scipy import stats
 from discreet import Categorical, EstimationError, Schema
 from discreet.collection.simulation import simulate
 from discreet.papers import surveys as figures
-from discreet.papers.reproduction import Cell, Results
+from discreet.papers.results import Cell, Results
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import Questionnaire
@@ -70,7 +70,7 @@ def test_related_questions_are_undefined_at_one_half():
 @pytest.mark.data
 def test_the_verdicts_are_these(monkeypatch):
     """300 repetitions of every cell on both tables."""
-    monkeypatch.setattr(figures, "OURS", 10)
+    monkeypatch.setattr(figures, "OURS", 2)
     values = {cell: figures.compute(cell, 300, True) for cell in figures.cells(True)}
     found = {one.said: one.verdict for one in figures.statements(Results(values))}
     verdicts = list(found.values())

@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from discreet import Categorical, Schema, SchemaError, SurveyNB, estimate
 from discreet.collection.simulation import simulate
+from discreet.model import PairFactor
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
 from discreet.survey.inversion import statistics_of
@@ -263,6 +265,11 @@ def test_beliefs_can_be_stated_or_come_from_a_model(survey, invented):
     other = SurveyNB(0.5, schema=BITS, random_state=0).fit([["n", "n"], ["y", "y"]], ["n", "y"])
     with pytest.raises(SchemaError, match="other questions"):
         Beliefs.of_model(survey, other.model_)
+    cells = tuple(factor.cells for factor in model.factors[:2])
+    groups = tuple(tuple(range(one.size)) for one in cells)
+    scores = np.zeros((len(model.log_prior), cells[0].size * cells[1].size))
+    with pytest.raises(SchemaError, match="pairs of features"):
+        Beliefs.of_model(survey, replace(model, pairs=[PairFactor(cells, groups, scores)]))
     wrong = (
         [0.5, 0.6], ["yes", "no"], [None, 1], [True, False], [[0.5, 0.5], [0.5, 0.5]], [1.0],
         [float("nan"), 1.0], [10**400, 0], [-0.5, 1.5], "ab", {"no": 1.0}, 1.0,

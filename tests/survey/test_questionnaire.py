@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
+from discreet.announcement import Asked, Words
 from discreet.errors import DiscreetError
 from discreet.privacy import rounded_up
-from discreet.survey.form import form_of, instructions
+from discreet.survey.form import Wording, form_of, instructions, texts_in
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 EXAMPLE = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
@@ -250,13 +251,14 @@ def test_the_paper_form_draws_the_same_channel():
     one = Questionnaire.from_yaml(EXAMPLE)
     steps = instructions(one)[0]
     assert steps[:3] == [
-        "Draw a whole number from 1 to 5 so that nobody sees it.",
+        "Draw a whole number from 1 to 5 so that nobody sees it: "
+        "with dice, cards or slips of paper.",
         "1 to 2: tick your true answers to all questions of this part.",
         "3 to 5: tick what the following draws say, whatever is true.",
     ]
-    assert "For medication: draw from 1 to 2; 1 is no, 2 is yes." in steps
+    assert "For “medication” draw from 1 to 2. 1: no. 2: yes." in steps
     skewed = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], [PersonalLaw(("a",), (7, 3))])
-    assert "For a: draw from 1 to 10; 1 to 7 is n, 8 to 10 is y." in instructions(skewed)[0]
+    assert "For “a” draw from 1 to 10. 1 to 7: n. 8 to 10: y." in instructions(skewed)[0]
     page = form_of(one)
     assert one.digest in page
     assert "<script" not in page
@@ -266,3 +268,40 @@ def test_the_paper_form_draws_the_same_channel():
         form_of(Questionnaire(BITS, [Group(("a", "b", "c"), epsilon=1.0)]))
     evil = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], title="<b>&")
     assert "&lt;b&gt;&amp;" in form_of(evil)
+
+
+def test_the_paper_form_lists_draws_in_the_order_of_the_questions():
+    laws = [PersonalLaw(("c",), (1, 1)), PersonalLaw(("a",), (7, 3))]
+    for some in (laws, laws[::-1]):
+        one = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], some)
+        draws = [step for step in instructions(one)[0] if step.startswith("For ")]
+        assert [step.split("”")[0][-1] for step in draws] == ["a", "b", "c"]
+
+
+def test_the_paper_form_speaks_other_languages(tmp_path):
+    one = Questionnaire.from_yaml(EXAMPLE)
+    words = Words(
+        "Gesund im Büro",
+        "Bitte lesen.",
+        questions={"medication": Asked("Nehmen Sie Beruhigungsmittel?", ("nein", "ja"))},
+    )
+    page = form_of(one, Wording("de", words, texts_in("de")))
+    assert '<html lang="de" dir="ltr">' in page
+    assert "Ziehen Sie eine ganze Zahl von 1 bis 5" in page
+    assert "Für „Nehmen Sie Beruhigungsmittel?“ ziehen Sie von 1 bis 2. 1: nein. 2: ja." in page
+    assert "☐ nein" in page
+    assert "Epsilon" in page
+    assert rounded_up(sum(one.epsilons), 3) in page
+    for english in ("Draw ", "tick ", "Whoever", "That rests", "Questionnaire "):
+        assert english not in page
+    with pytest.raises(FormatError, match="no texts in 'fr'; there are en, de"):
+        texts_in("fr")
+    (tmp_path / "fr.json").write_text("{}")
+    with pytest.raises(FormatError, match=r"lacks the text 'direction'; add it"):
+        texts_in("fr", str(tmp_path / "fr.json"))
+    french = {**texts_in("de"), "hand.truth": "Cochez vos vraies réponses.", "direction": "ltr"}
+    (tmp_path / "french.json").write_text(json.dumps(french))
+    own = Questionnaire(BITS, [Group(("a", "b", "c"), theta=1)])
+    assert "vraies" in form_of(
+        own, Wording("fr", None, texts_in("fr", str(tmp_path / "french.json")))
+    )

@@ -22,7 +22,7 @@ from discreet import (
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.privacy import INFERRED
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Contents, count_arrays
 
 PEOPLE = mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at theta 0.3 cannot reach 83 % accuracy"}
@@ -82,7 +82,7 @@ def test_at_theta_one_numbers_are_counted_by_bin_exactly():
     nb = SurveyNB(1, schema=PEOPLE.schema, bins=5).fit(PEOPLE.X, PEOPLE.y)
     columns = {name: PEOPLE.frame[name] for name in PEOPLE.schema.names}
     codes = class_codes(PEOPLE.schema, PEOPLE.y)
-    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, bins=5, moments=None))
+    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, Contents(bins=5, moments=None)))
     np.testing.assert_array_equal(nb.predict_proba(PEOPLE.X), exact.predict_proba(PEOPLE.X))
 
 

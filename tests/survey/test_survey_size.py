@@ -7,10 +7,9 @@ import pytest
 
 from discreet import Categorical, EstimationError, Schema
 from discreet.collection.size import respondents_for
-from discreet.survey.inversion import channel_variance, unmixed
+from discreet.survey.inversion import channel_variance, precision_of, unmixed
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.size import precision_of
 
 SCHEMA = Schema(
     [

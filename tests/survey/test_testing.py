@@ -1,11 +1,14 @@
 """Accuracy from randomized sheets alone agrees with the true one at the stated rate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema, SchemaError, SurveyNB, estimate
 from discreet.collection.simulation import simulate
 from discreet.collection.tally import Tally
+from discreet.model import PairFactor
 from discreet.randomness import SeededRandom
 from discreet.survey import testing
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
@@ -121,3 +124,7 @@ def test_what_cannot_be_tested_is_refused():
     nb = SurveyNB(0.5, schema=other, random_state=0).fit([["n"], ["y"]], ["n", "y"])
     with pytest.raises(SchemaError, match="predicts z"):
         accuracy_on_sheets(nb.model_, tally)
+    cells = tuple(factor.cells for factor in MODEL.factors[:2])
+    pair = PairFactor(cells, ((0, 1), (0, 1)), np.zeros((2, 4)))
+    with pytest.raises(SchemaError, match="pairs of features"):
+        accuracy_on_sheets(replace(MODEL, pairs=[pair]), tally)

@@ -26,6 +26,15 @@ LARGEST_BLOCK = 10
 """Groups whose personal answers may depend on each other: 2^10 sets of them are gone through."""
 
 
+def refuse_pairs(model: NaiveBayesModel) -> None:
+    """Refuse a model of which answers are not independent within a class."""
+    if model.pairs:
+        raise SchemaError(
+            "the model has tables of pairs of features, whose answers are not independent "
+            "within a class; train one with corrections=False"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """P(target) and P(answer | target).
@@ -69,11 +78,7 @@ class Beliefs:
         """What a released model says; answers that it ignores count as impossible."""
         if model.schema.digest != questionnaire.schema.digest:
             raise SchemaError("the model was trained for other questions than these")
-        if model.pairs:
-            raise SchemaError(
-                "the model has tables of pairs of features, whose answers are not independent "
-                "within a class; train one with corrections=False"
-            )
+        refuse_pairs(model)
         found = {}
         for name in questionnaire.schema.names:
             size = questionnaire.cells[name].size

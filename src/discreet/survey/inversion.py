@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,18 @@ from discreet.statistics import Statistics, Table
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
+from discreet.survey.whole import likeliest
 
-__all__ = ["Estimate", "channel_variance", "estimate_share", "mixed", "statistics_of", "unmixed"]
+__all__ = [
+    "Estimate",
+    "SharePrecision",
+    "channel_variance",
+    "estimate_share",
+    "mixed",
+    "precision_of",
+    "statistics_of",
+    "unmixed",
+]
 
 CHUNK = 1 << 21
 """Numbers of inverted indicators that are held at once."""
@@ -173,7 +184,8 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
         counts, noise = _counted(tally, (target, name))
         tables[name] = Table(survey.cells[name], counts, noise)
     promise = (guarantee or survey.promised(tally.together)).under(simulated=tally.simulated)
-    return Statistics(survey.schema, totals, variances, tables, guarantee=promise)
+    whole = likeliest(tally, totals, variances, tables)
+    return Statistics(survey.schema, totals, variances, tables, guarantee=promise, likeliest=whole)
 
 
 def _counted(tally: Tally[Questionnaire], names: tuple[str, ...]) -> tuple[Floats, Floats]:
@@ -201,3 +213,75 @@ def _people(tally: Tally[Questionnaire]) -> int:
     if tally.people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no sheets")
     return tally.people
+
+
+@dataclass(frozen=True)
+class SharePrecision:
+    """The standard error of an estimated share, at most.
+
+    Parameters
+    ----------
+    what : str
+        A question, two questions (all combinations of their answers), or a predicate.
+    standard_error : float
+        As a share of the people; the largest over all populations.
+    respondents : int
+        For which it holds; it falls with the square root of their number.
+    """
+
+    what: str
+    standard_error: float
+    respondents: int
+
+
+def precision_of(
+    questionnaire: Questionnaire, respondents: int, predicates: Sequence[str] = ()
+) -> list[SharePrecision]:
+    """How precise shares can be expected to be, worst first.
+
+    Without predicates: of every answer to every question, and of every combination of an answer
+    with an answer to the target, which is what a model is made of.
+
+    The score of a sheet has a variance that the channel bounds for every population
+    (``survey/variance.py``), so the figures hold whatever the true answers are; most populations
+    do better.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    respondents : int
+    predicates : sequence of str, optional
+
+    Examples
+    --------
+    >>> from discreet import Categorical, Schema
+    >>> from discreet.survey.questionnaire import Questionnaire
+    >>> sick = ("sick", ["no", "yes"])
+    >>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], *sick)
+    >>> survey = Questionnaire.of(schema, theta=0.5)
+    >>> [(one.what, round(one.standard_error, 3)) for one in precision_of(survey, 1000)]
+    [('smokes and sick', 0.032), ('smokes', 0.032), ('sick', 0.032)]
+    """
+    if respondents < 1:
+        raise EstimationError(f"respondents is {respondents}; expect at least one")
+    found = []
+    if predicates:
+        for text in predicates:
+            one = Predicate.parse(questionnaire, text)
+            variance = _worst(questionnaire, one.names, np.asarray(one.table, float)[None])
+            found.append((text, variance))
+    else:
+        target = questionnaire.schema.target
+        pairs = [(name, target) for name in questionnaire.schema.names]
+        for names in [*pairs, *((name,) for name in questionnaire.names)]:
+            sizes = [questionnaire.cells[name].size for name in names]
+            every = np.eye(math.prod(sizes)).reshape(-1, *sizes)
+            found.append((" and ".join(names), _worst(questionnaire, names, every)))
+    made = [SharePrecision(what, math.sqrt(v / respondents), respondents) for what, v in found]
+    return sorted(made, key=lambda one: -one.standard_error)
+
+
+def _worst(questionnaire: Questionnaire, names: Sequence[str], tables: Floats) -> float:
+    """The largest variance of one sheet's score, over the predicates and over all populations."""
+    scores = unmixed(questionnaire, names, tables)
+    return float(np.max(channel_variance(questionnaire, names, tables, scores).worst()))

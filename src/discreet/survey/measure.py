@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.losses import total_above
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
@@ -148,7 +149,7 @@ class Measure:
     @property
     def epsilon(self) -> float:
         """Of the whole sheet."""
-        return sum(self.epsilons)
+        return total_above(self.epsilons)
 
 
 def measure(questionnaire: Questionnaire, beliefs: Beliefs | None = None) -> Measure:

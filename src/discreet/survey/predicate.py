@@ -29,6 +29,8 @@ LARGEST = 1 << 22
 DEEPEST = 100
 """Parentheses inside each other."""
 
+COMPARED = "=, !=, in (…) or not in (…)"
+OPERATORS = f"answers are compared by {COMPARED} only: list the answers that you mean"
 WRITE = "write for example: smokes = yes and not (age = old or sick = yes)"
 
 TOKEN = re.compile(
@@ -116,7 +118,8 @@ class _Reader:
             match = TOKEN.match(text, place)
             if match is None:
                 raise SchemaError(
-                    f"the predicate cannot be read at {text[place : place + 20]!r}; {WRITE}"
+                    f"the predicate cannot be read at {text[place : place + 20].strip()!r}; "
+                    f"{OPERATORS}; {WRITE}"
                 )
             kind = str(match.lastgroup)
             value = match.group(kind)
@@ -186,7 +189,7 @@ class _Reader:
         negated = self.keyword("not")
         if negated or self.tokens[self.at][1].lower() == "in":
             if not self.keyword("in"):
-                raise SchemaError("after a question comes =, !=, in or not in")
+                raise SchemaError(f"after a question comes {COMPARED}; {WRITE}")
             self.take("open")
             answers = [self.take("word", "quoted")]
             while self.tokens[self.at][0] == "comma":
@@ -205,7 +208,8 @@ class _Reader:
         for answer in answers:
             if answer not in labels:
                 raise SchemaError(
-                    f"{name}: {answer!r} is not one of its answers: {', '.join(labels)}"
+                    f"{name}: {answer!r} is not one of its answers; write one of: "
+                    f"{', '.join(labels)}"
                 )
             flags[labels.index(answer)] = True
         shape = [1] * len(self.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from discreet.losses import total_above
 from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related
 from discreet.privacy import INFERRED, Charge, Guarantee, odds_sentence
@@ -40,7 +41,7 @@ def promise_of(questionnaire: Questionnaire) -> Guarantee:
     """Sum of the groups' losses for replacing all answers of one person."""
     each = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
     return Guarantee(
-        sum(questionnaire.epsilons),
+        total_above(questionnaire.epsilons),
         neighbours="replace",
         trust="survey",
         unit="all answers of one person",
@@ -82,7 +83,7 @@ def relied_on(questionnaire: Questionnaire) -> str:
 
 def _about_the_sheet(questionnaire: Questionnaire) -> str:
     reasons = _reasons(questionnaire)
-    total = sum(questionnaire.epsilons)
+    total = total_above(questionnaire.epsilons)
     if not reasons:
         return odds_sentence("your sheet", total)
     if any(reason.startswith("no protection") for reason in reasons):

@@ -22,10 +22,10 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import Device
-from discreet.documents import Document
+from discreet.collection.protocol import CollectionDocument, Device
 from discreet.encoding import Bins, Cells
 from discreet.errors import PrivacyError, SchemaError
+from discreet.losses import total_above
 from discreet.mechanisms.laws import Law, joint_law
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
@@ -73,7 +73,7 @@ class Wording:
 
 
 @dataclass(frozen=True, eq=False)
-class Questionnaire(Document):
+class Questionnaire(CollectionDocument):
     """Private questions in groups, each group randomized by itself.
 
     A :class:`~discreet.collection.protocol.Collection` with a single question, whose answer is the
@@ -342,7 +342,7 @@ class Questionnaire(Document):
     def questions(self) -> tuple[devices.SheetChannel]:
         """The one question of this collection: the whole sheet."""
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (devices.SheetChannel(self.names, self.sizes, labels, sum(self.epsilons)),)
+        return (devices.SheetChannel(self.names, self.sizes, labels, total_above(self.epsilons)),)
 
     def asked(self, question: int) -> tuple[str, ...]:
         """All questions: a sheet is answered whole."""
@@ -381,23 +381,9 @@ class Questionnaire(Document):
         """Randomized sheets of many people, one row per person."""
         return devices.randomized(self, np.asarray(codes), random)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a respondent is promised, over the whole sheet."""
-        return self.promised()
-
-    def promised(self, people: int | None = None) -> Guarantee:
-        """What is promised after the sheets of so many people in one shuffle were counted.
-
-        Parameters
-        ----------
-        people : int, optional
-            None before anyone was asked. Only shuffled surveys depend on it.
-        """
-        return self._alone if self.shuffled is None else self.shuffled.promise(self._alone, people)
-
     @cached_property
-    def _alone(self) -> Guarantee:
+    def alone(self) -> Guarantee:
+        """What the whole sheet promises by itself."""
         return promise_of(self)
 
     @property

@@ -29,6 +29,7 @@ from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.model.evaluation import wilson
 from discreet.randomness import as_random
+from discreet.survey.beliefs import refuse_pairs
 from discreet.survey.inversion import channel_variance, unmixed
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
@@ -173,11 +174,7 @@ class _Hits:
                 f"the model predicts {model.schema.target}, the questionnaire asks for "
                 f"{schema.target}; they must have the same classes"
             )
-        if model.pairs:
-            raise SchemaError(
-                "the model has tables of pairs of features, whose answers are not independent "
-                "within a class; train one with corrections=False"
-            )
+        refuse_pairs(model)
         self.factors = []
         for factor in model.factors:
             if factor.name not in questionnaire.place:

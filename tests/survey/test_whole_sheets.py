@@ -1,0 +1,181 @@
+"""Whole sheets say more than their tables, and are believed only as far as they agree with them."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from discreet import Categorical, EstimationError, FormatError, Schema, estimate
+from discreet.collection.simulation import simulate
+from discreet.collection.tally import Tally
+from discreet.mechanisms.laws import Law as PublicLaw
+from discreet.randomness import SeededRandom
+from discreet.statistics import Statistics
+from discreet.survey import whole
+from discreet.survey.inversion import statistics_of
+from discreet.survey.questionnaire import PersonalLaw, Questionnaire
+from discreet.survey.whole import Law, Search
+
+FEATURES = 9
+SCHEMA = Schema(
+    [Categorical(f"x{j}", [0, 1], optional=False) for j in range(FEATURES)], "y", [0, 1]
+)
+SOME = np.array([0.05, 0.7])
+"""P(yes | class) of every feature where they depend on the class."""
+
+
+def people(count, seed, rates=SOME, share=0.35):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(count) < share).astype(int)
+    X = (rng.random((count, FEATURES)) < rates[y][:, None]).astype(int)
+    return np.column_stack([X, y])
+
+
+def collected(theta, seed, count=600, **more):
+    survey = Questionnaire.of(SCHEMA, theta)
+    return statistics_of(simulate(survey, people(count, seed, **more), SeededRandom(seed)))
+
+
+def accuracy(statistics, seed=999):
+    truth = people(4000, seed)
+    rows = {f"x{j}": truth[:, j] for j in range(FEATURES)}
+    found = estimate(statistics).predict_joint_log_proba(rows).argmax(axis=1)
+    return float((found == truth[:, -1]).mean())
+
+
+@pytest.mark.slow
+def test_true_sheets_are_told_from_drawn_ones_where_tables_cannot():
+    """At theta 0.1 the tables of 600 people are mostly noise; together the answers are not."""
+    gains, ours = [], []
+    for seed in range(4):
+        statistics = collected(0.1, seed)
+        ours.append(accuracy(statistics))
+        gains.append(ours[-1] - accuracy(replace(statistics, likeliest=None)))
+    assert np.mean(ours) > 0.92
+    assert np.mean(gains) > 0.04
+
+
+@pytest.mark.slow
+def test_where_nothing_depends_on_the_class_the_tables_are_left_alone():
+    weights = [
+        collected(0.2, seed, rates=np.array([0.3, 0.3])).likeliest.weight for seed in range(4)
+    ]
+    assert np.mean(weights) < 0.25
+    assert collected(0.2, 0).likeliest.weight > 0.8  # the twin: everything depends on it
+
+
+def test_true_answers_that_are_not_independent_weigh_less():
+    """Copies of one answer: the Naive Bayes law cannot be right, and the unbiased tables show it.
+
+    The known-bad twin gives the answers their independence back.
+    """
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.5).astype(int)
+    answer = (rng.random(4000) < np.where(y == 1, 0.65, 0.5)).astype(int)
+    copies = np.column_stack([*[answer] * FEATURES, y])
+    independent = people(4000, 0, np.array([0.5, 0.65]), 0.5)
+    survey, found = Questionnaire.of(SCHEMA, 0.5), []
+    for truth in (copies, independent):
+        found.append(statistics_of(simulate(survey, truth, SeededRandom(1))).likeliest.weight)
+    assert found[0] < 0.7 < found[1]
+
+
+def test_each_step_makes_the_sheets_likelier():
+    """EM with a public law that is not uniform; the pull's own prior is part of what is climbed."""
+    laws = [PersonalLaw(("x0", "y"), (1, 2, 3, 4)), PersonalLaw(("x1",), (5, 1))]
+    survey = Questionnaire.of(SCHEMA, 0.3, laws=laws)
+    truth = people(500, 3)
+    tally = simulate(survey, truth, SeededRandom(3))
+    start = Law(np.array([0.5, 0.5]), np.full((2, 2 * FEATURES), 0.5))
+    search = Search(survey, 0.3, start)
+    sheets = search._placed(*tally.distinct())
+    reached, law = [], start
+    for _ in range(12):
+        true = law.log_true(sheets, 0.3)
+        reached.append(float((sheets.times * np.logaddexp(true, sheets.drawn)).sum()))
+        law = search.fitted(sheets, 1e-9, law, 1)
+    # one person is added to every class and cell, so the ascent may end a little lower
+    assert all(b > a - 0.5 for a, b in pairwise(reached))
+    assert reached[-1] > reached[0] + 20
+
+
+def test_the_law_of_drawn_sheets_is_the_public_one():
+    laws = [PersonalLaw(("x0", "y"), (1, 2, 3, 4)), PersonalLaw(("x1",), (5, 1))]
+    survey = Questionnaire.of(SCHEMA, 0.3, laws=laws)
+    tally = simulate(survey, people(200, 4), SeededRandom(4))
+    rows, times = tally.distinct()
+    search = Search(survey, 0.3, Law(np.full(2, 0.5), np.full((2, 2 * FEATURES), 0.5)))
+    (channel,) = survey.channels
+    wanted = [np.log(0.7 * float(channel.law_of(row.tolist()))) for row in rows]
+    assert search._placed(rows, times).drawn == pytest.approx(np.array(wanted), rel=1e-9)
+    assert PublicLaw((0,), (1, 0)).least == 0  # a law may hold zeros: then a sheet is surely true
+
+
+def test_many_sheets_are_thinned_evenly(monkeypatch):
+    """A sheet that many people sent is taken as often as it was sent."""
+    times = np.array([1, 90, 9])
+    assert np.bincount(whole._people(times, 20), minlength=3).tolist() == [0, 18, 2]
+    assert np.bincount(whole._people(times, 200), minlength=3).tolist() == [1, 90, 9]
+    monkeypatch.setattr(whole, "SHEETS", 300)
+    monkeypatch.setattr(whole, "CHOOSING", 300)
+    assert accuracy(collected(0.5, 0, count=3000)) > 0.97
+
+
+def test_only_sheets_that_are_true_or_drawn_as_a_whole():
+    truth = people(300, 0)
+    for survey in (
+        Questionnaire.of(SCHEMA, 0.6, [["x0", "y"], [f"x{j}" for j in range(1, FEATURES)]]),
+        Questionnaire.of(SCHEMA, 0.7, model="related"),
+        Questionnaire.of(SCHEMA, 1),
+    ):
+        assert statistics_of(simulate(survey, truth, SeededRandom(0))).likeliest is None
+    few = Questionnaire.of(SCHEMA, 0.5)
+    assert statistics_of(simulate(few, truth[:5], SeededRandom(0))).likeliest is None
+
+
+def test_it_travels_and_the_published_way_does_without_it():
+    statistics = collected(0.2, 1)
+    back = Statistics.from_json(statistics.to_json())
+    assert back.likeliest.weight == statistics.likeliest.weight
+    for one, other in zip(estimate(back).factors, estimate(statistics).factors, strict=True):
+        assert np.array_equal(one.log_probability, other.log_probability)
+    without = replace(statistics, likeliest=None)
+    for how in ("none", "paper", "norm-sub"):
+        one, other = estimate(statistics, how), estimate(without, how)
+        assert np.array_equal(one.log_prior, other.log_prior)
+        assert np.array_equal(one.factors[0].log_probability, other.factors[0].log_probability)
+    assert (statistics + statistics).likeliest is None
+
+
+def test_a_given_prior_stays_as_given():
+    model = estimate(collected(0.2, 1), prior=np.array([0.9, 0.1]))
+    assert np.exp(model.log_prior) == pytest.approx([0.9, 0.1])
+
+
+def test_what_does_not_fit_is_refused():
+    statistics = collected(0.2, 1)
+    one = statistics.likeliest
+    for bad in (
+        replace(one, weight=1.5),
+        replace(one, shares=np.array([0.5, 0.25, 0.25])),
+        replace(one, shares=np.array([1.0, 0.0])),
+        replace(one, shares=np.array([1.0, 1.0])),
+        replace(one, tables={**one.tables, "x0": one.tables["x0"] * 2}),
+        replace(one, tables={**one.tables, "x0": np.full((2, 3), 0.3)}),
+        replace(one, tables={"x0": one.tables["x0"]}),
+    ):
+        with pytest.raises(EstimationError, match="likeliest"):
+            replace(statistics, likeliest=bad)
+    import json
+
+    body = json.loads(statistics.to_json())
+    del body["digest"]
+    body["likeliest"]["weight"] = 7
+    with pytest.raises(FormatError):
+        Statistics.from_json(json.dumps(body))
+
+
+def test_an_empty_tally_is_still_refused():
+    with pytest.raises(EstimationError, match="empty"):
+        statistics_of(Tally(Questionnaire.of(SCHEMA, 0.5)))
