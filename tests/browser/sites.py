@@ -13,10 +13,11 @@ from servers import Live, serving
 
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement, Asked, Words
-from discreet.local import make_plan
+from discreet.local import Choices, make_plan
 from discreet.server import surveys as acts
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
+from discreet.server.desk import desk_pages
 from discreet.server.pages import public_pages
 from discreet.survey import Group, Questionnaire
 
@@ -69,10 +70,16 @@ def collections() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every kind of collection by its name, with settings of its announcement."""
     warner = [Group((one,), theta=0.75, model="related") for one in ("smokes", "drinks", "sick")]
     return {
-        "lists": (make_plan(habits("smokes"), epsilon=1.0, kind="pairs", oracle="ss"), {}),
-        "direct": (make_plan(habits(), epsilon=3.0, kind="pairs", oracle="de"), {}),
-        "bits": (make_plan(habits(), epsilon=1.0, kind="pairs", oracle="oue"), {}),
-        "means": (make_plan(numbers(), epsilon=1.0, numeric="gaussian"), {}),
+        "lists": (
+            make_plan(habits("smokes"), epsilon=1.0, choices=Choices(kind="pairs", oracle="ss")),
+            {},
+        ),
+        "direct": (
+            make_plan(habits(), epsilon=3.0, choices=Choices(kind="pairs", oracle="de")),
+            {},
+        ),
+        "bits": (make_plan(habits(), epsilon=1.0, choices=Choices(kind="pairs", oracle="oue")), {}),
+        "means": (make_plan(numbers(), epsilon=1.0, choices=Choices(numeric="gaussian")), {}),
         "sheet": (sheets(), {}),
         "either": (sheets(device="either"), {}),
         "warner": (sheets(groups=warner), {"withdrawal": "open"}),
@@ -90,7 +97,11 @@ TAGS = ("en", "de", PSEUDO)
 def spoken() -> tuple[Any, Announcement]:
     """A plan with words in three languages, long ones, and forty answers to one question."""
     town = Categorical("town", [f"Town number {k} upon the river" for k in range(40)])
-    plan = make_plan(Schema([town], "sick", ["no", "yes"]), epsilon=1.0, kind="pairs", oracle="ss")
+    plan = make_plan(
+        Schema([town], "sick", ["no", "yes"]),
+        epsilon=1.0,
+        choices=Choices(kind="pairs", oracle="ss"),
+    )
     words = {
         tag: Words(
             f"{tag}: {LONG}",
@@ -111,22 +122,22 @@ def spoken() -> tuple[Any, Announcement]:
 
 
 @contextmanager
-def site(folder: Path, made: Bundle | None = None, only: str | None = None) -> Iterator[Live]:
-    """A server with all surveys, or only one, and the pages of a bundle."""
+def site(folder: Path, made: Bundle | None = None, *only: str) -> Iterator[Live]:
+    """A server with all surveys, or only some, and the pages of a bundle."""
     with Database(f"sqlite:///{folder}/collected.db") as database:
         database.migrate()
         announced = [
             (collection, Announcement.plain(collection, name, batch=2, **settings))
             for name, (collection, settings) in collections().items()
-            if only in (None, name)
+            if not only or name in only
         ]
-        if only is None:
+        if not only:
             announced.append(spoken())
         with database.write() as connection:
             for collection, announcement in announced:
                 number = acts.create(connection, collection, announcement)
                 acts.set_state(connection, number, "open")
-        with serving(database, [public_pages(made or bundle())]) as live:
+        with serving(database, [public_pages(made or bundle()), desk_pages()]) as live:
             yield live
 
 

@@ -1,14 +1,15 @@
 """Reports drawn with the browser's own random source follow the exact channels.
 
-200,000 draws a channel and input, Pearson's chi-square against the exact likelihoods, cells merged
-until each expects at least 10. A test fails by chance with a probability of at most 1e-8; all of
-them together with at most 1e-6.
+60,000 draws a channel and input (``make soak``: a million), Pearson's chi-square against the exact
+likelihoods, cells merged until each expects at least 10. A test fails by chance with a
+probability of at most 1e-8; all of them together with at most 1e-6.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -25,7 +26,7 @@ from programs import modules, page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-DRAWS = 200_000
+DRAWS = int(os.environ.get("DISCREET_DRAWS", "60000"))
 CHANCE = 1e-8  # of a false alarm, for each of fewer than 100 tests
 
 DRAW = """async ([name, parameters, input, draws]) => {

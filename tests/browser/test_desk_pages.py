@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import functools
 import http.server
+import io
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zxingcpp
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from servers import Live, added, serving
-from sites import Person, collections, sheets
+from sites import Person, collections, sheets, site
 
+from discreet.server import access
+from discreet.server import desk as desk_module
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import desk_pages
@@ -53,10 +59,10 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         page.get_by_role("heading", name="Collections").wait_for()
         assert "once" not in page.url
         page.get_by_role("link", name="sheet", exact=True).click()
-        page.get_by_text("1 of the 1 reports").wait_for()
+        page.get_by_text("1 of the 1 report that").wait_for()
         page.get_by_label("Type sheet to confirm").first.fill("sheet")
         page.get_by_role("button", name="Settle early").click()
-        page.get_by_text("1 reports").first.wait_for()
+        page.get_by_text("1 report: too few to say anything yet").first.wait_for()
         page.get_by_role("link", name="All collections").click()
         page.get_by_role("link", name="sheet-simulated").click()
         page.get_by_label("smokes").select_option("yes")
@@ -91,6 +97,26 @@ def test_the_desk_is_accessible(scheme: str, desk: Live, chromium: Any) -> None:
                 assert wide <= width, f"{path}: {wide} pixels on {width}"
 
 
+def test_the_picture_in_a_letter_leads_to_the_survey(desk: Live, chromium: Any) -> None:
+    """As a phone does it: the letter as it is printed, read by another program's decoder."""
+    added(desk.server.database, sheets(), "invited", entry="invited")
+    with Person(chromium, desk.base) as owner:
+        page = owner.page
+        page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        page.get_by_role("heading", name="Collections").wait_for()
+        page.goto(f"{desk.base}/desk/invited")
+        page.get_by_label("How many").fill("1")
+        page.get_by_role("button", name="Make letters").click()
+        page.emulate_media(media="print")
+        with Image.open(io.BytesIO(page.locator(".letter").screenshot())) as letter:
+            (found,) = zxingcpp.read_barcodes(letter)
+        printed = page.locator(".letter code").nth(1).inner_text().replace(" ", "")
+        assert f"/s/invited#c={printed}&d=" in found.text
+        scanned = owner.opened()
+        scanned.goto(found.text)
+        scanned.get_by_role("button", name="Begin").wait_for()
+
+
 def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium: Any) -> None:
     with Person(chromium, desk.base) as owner:
         page = owner.page
@@ -106,10 +132,110 @@ def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium:
         page.get_by_text("at least two questions").wait_for()
 
 
+MANY = """async ([name, people]) => {
+  const { Keep } = await import("/static/keep.js");
+  const { Survey } = await import("/static/respond.js");
+  const bodies = [];
+  for (let k = 0; k < people; k++) {  // each with a store of their own, as in another browser
+    const keep = Keep.open(`person ${k}`), link = { code: "", digest: "" };
+    const survey = await Survey.open(`${location.origin}/api/v1/surveys/${name}`, keep, link);
+    await survey.begin();
+    const asked = survey.collection.asked(survey.question), answers = {};
+    for (const one of asked) {
+      const choices = survey.collection.choices(one);
+      answers[one] = choices[(k + asked.indexOf(one)) % choices.length].answer;
+    }
+    const { text } = await survey.draw(answers);
+    await survey.send(() => undefined);
+    bodies.push(text);
+  }
+  return bodies;
+}"""
+
+
+@pytest.mark.parametrize(("name", "command"), [("lists", "local"), ("sheet", "survey")])
+def test_the_page_and_the_command_line_make_the_same_model(
+    name: str, command: str, chromium: Any, tmp_path: Path
+) -> None:
+    """Reports that the page draws and sends: through its server, and as files."""
+    from click.testing import CliRunner
+
+    from discreet.cli import main
+
+    with site(tmp_path, None, name) as live, Person(chromium, live.base) as somebody:
+        somebody.sent(name)  # by hand, and the others by the modules of the same page
+        bodies = somebody.bodies() + somebody.page.evaluate(MANY, [name, 40])
+        assert len(set(bodies)) == 41
+        settled = live.owned("POST", f"/{name}/settle", params={"anyway": "true"})
+        assert settled.json() == {"settled": 41}
+        served = live.owned("GET", f"/{name}/model").text
+        (tmp_path / "reports.jsonl").write_text("".join(bodies), encoding="utf-8")
+        owner = somebody.page
+        owner.goto(f"{live.base}/desk#once={live.server.access.once()}")
+        owner.get_by_role("link", name=name, exact=True).click()
+        with owner.expect_download() as download:
+            owner.get_by_role(
+                "link", name={"local": "Plan", "survey": "Questionnaire"}[command]
+            ).click()
+        download.value.save_as(tmp_path / "document.json")
+    files = {one: str(tmp_path / one) for one in ("document.json", "reports.jsonl", "t", "m")}
+    steps = (
+        ["tally", files["document.json"], files["reports.jsonl"], "-o", files["t"]],
+        ["train", files["t"], "-o", files["m"]],
+    )
+    for step in steps:
+        done = CliRunner().invoke(main, [command, *step])
+        assert done.exit_code == 0, done.output
+    assert Path(files["m"]).read_text(encoding="utf-8") == served
+
+
+EVIL = """<!doctype html><title>A prize</title>
+<form method="post" action="{desk}/desk/sheet/do/close"><input name="confirm" value="sheet">
+<button>Take it</button></form>"""
+
+
+def closed_from_elsewhere(desk: Live, chromium: Any, folder: Path) -> bool:
+    """Whether a page on another port, to which browsers give the cookie, can close a survey."""
+    (folder / "index.html").write_text(EVIL.replace("{desk}", desk.base))
+    survey = desk.server.surveys.find("sheet")
+    assert survey is not None
+    assert desk.server.surveys.state(survey) == "open"
+    with hosted(folder) as evil, Person(chromium, desk.base) as owner:
+        owner.page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        owner.page.get_by_role("heading", name="Collections").wait_for()
+        owner.page.goto(evil)
+        with owner.page.expect_response("**/do/close") as answer:
+            owner.page.get_by_role("button", name="Take it").click()
+        assert "discreet-desk" in answer.value.request.all_headers().get("cookie", "")
+    return desk.server.surveys.state(survey) == "closed"
+
+
+def test_a_page_of_another_site_cannot_act_at_the_desk(chromium: Any, tmp_path: Path) -> None:
+    with site(tmp_path, None, "sheet") as live:
+        assert not closed_from_elsewhere(live, chromium, tmp_path)
+
+
+def test_without_the_refusal_it_could(
+    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin: the cookie goes along, because ports do not make another site."""
+    for module in (access, desk_module):
+        monkeypatch.setattr(module, "same_origin", lambda _: True)
+    with site(tmp_path, None, "sheet") as live:
+        assert closed_from_elsewhere(live, chromium, tmp_path)
+
+
 @pytest.fixture
 def elsewhere(desk: Live, tmp_path: Path) -> Iterator[str]:
     """The page of a survey on the host of somebody else."""
     Bundle().write(tmp_path, desk.base, "sheet")
+    with hosted(tmp_path) as base:
+        yield base
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """A folder on a web server of its own."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         extensions_map = {
@@ -120,7 +246,7 @@ def elsewhere(desk: Live, tmp_path: Path) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    handler = functools.partial(Quiet, directory=str(tmp_path))
+    handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as host:
         threading.Thread(target=host.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{host.server_address[1]}"

@@ -125,6 +125,7 @@ def test_injected_markup_does_nothing(person: People) -> None:
 
 
 def test_without_the_policy_injected_markup_would_run(person: People) -> None:
+    """The twin of the test above."""
     assert hacked(person(), strict=False) is not None
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sites import SENTINEL, Person, bundle, collections, site
 
+from discreet.announcement import Words
 from discreet.server.pages import posterior
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -138,8 +141,9 @@ def test_a_page_that_keeps_answers_is_found(chromium: Any, tmp_path: Path) -> No
 def test_an_invitation_is_used_once_and_is_in_no_address(person: People, live: Any) -> None:
     codes = live.owned("POST", "/invited/invitations", json={"count": 2}).json()["codes"]
     somebody = person()
-    somebody.goto(f"invited#c={codes[0]}&d={collections()['invited'][0].digest[7:]}")
-    assert somebody.page.url == f"{live.base}/s/invited"
+    digest = live.server.surveys.find("invited").announcement.digest.removeprefix("sha256:")
+    somebody.goto(f"invited#c={codes[0]}&d={digest}")
+    assert somebody.page.url == f"{live.base}/s/invited#d={digest}"  # compared again on a reload
     somebody.page.reload()  # the code is not lost with the address
     somebody.press("Begin")
     somebody.answer()
@@ -170,10 +174,58 @@ def test_an_invitation_is_used_once_and_is_in_no_address(person: People, live: A
     assert len(set(somebody.bodies())) == 2
 
 
-def test_another_document_than_in_the_letter_stops_the_page(person: People) -> None:
+CHANGES: dict[str, Any] = {
+    "withdrawal": "none",
+    "words": {"en": Words("Habits", "This has nothing to do with your health insurance.")},
+}
+
+
+def announced_otherwise(somebody: Person, live: Any, change: str) -> Any:
+    """The screen after a link with a digest, where the server announces something else."""
+    survey = live.server.surveys.find("sheet")
+    other = replace(survey.announcement, **{change: CHANGES[change]})
+    assert other.collection == survey.collection.digest  # only the words and rules around it
+
+    def lie(route: Any) -> None:
+        told = {**route.fetch().json(), "announcement": json.loads(other.to_json())}
+        route.fulfill(json=told)
+
+    somebody.context.route("**/api/v1/surveys/sheet", lie)
+    return somebody.goto(f"sheet#d={survey.announcement.digest.removeprefix('sha256:')}")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_announcement_than_in_the_letter_stops_the_page(
+    change: str, person: People, live: Any
+) -> None:
+    page = announced_otherwise(person(), live, change)
+    page.get_by_text("not the ones that were announced").wait_for()
+    page.reload()  # what was compared once is compared again
+    page.get_by_text("not the ones that were announced").wait_for()
+
+
+def test_a_page_that_compares_only_the_document_is_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: words, dates and rules may be changed behind a link that names the questions."""
+    careless = {"respond.js": ("announced !== wanted || announced !== sealed", "false")}
+    with (
+        site(tmp_path, bundle(careless), "sheet") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        announced_otherwise(somebody, live, "withdrawal")
+        somebody.page.get_by_role("button", name="Begin").wait_for()
+
+
+def test_an_announcement_that_is_not_its_digest_stops_the_page(person: People) -> None:
+    """Also behind a link that names none."""
     somebody = person()
-    somebody.goto(f"sheet#d={'0' * 64}")
-    somebody.page.get_by_text("not the ones that were announced").wait_for()
+
+    def damage(route: Any) -> None:
+        told = route.fetch().json()
+        told["announcement"]["asks"] = "Somebody else"
+        route.fulfill(json=told)
+
+    somebody.context.route("**/api/v1/surveys/sheet", damage)
+    somebody.goto("sheet").get_by_text("not the ones that were announced").wait_for()
 
 
 # ---------------------------------------------------------------- one draw
@@ -205,8 +257,8 @@ def test_two_tabs_send_one_report(person: People) -> None:
 def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
     """The twin: whoever draws does not look at what was kept, and overwrites it."""
     blind = {
-        "keep.js": ("if (known !== undefined) return known;\n      const allowed", "const allowed"),
-        "respond.js": ("    if (this.kept) return this.kept;\n", ""),
+        "keep.js": ("if (known !== undefined) return known;\nconst allowed", "const allowed"),
+        "respond.js": ("if (this.kept) return this.kept;\n", ""),
     }
     changed = bundle(blind)
     text = changed.files["keep.js"].decode()
@@ -220,6 +272,44 @@ def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
         Person(chromium, live.base) as somebody,
     ):
         assert len(two_tabs(somebody)) == 2
+
+
+WATCHED = """
+  window.order = [];
+  const begin = IDBDatabase.prototype.transaction, ask = window.fetch;
+  IDBDatabase.prototype.transaction = function (stores, mode, options) {
+    const made = begin.call(this, stores, mode, options);
+    if (mode === "readwrite" && [stores].flat().includes("report")) {
+      made.addEventListener("complete", () => window.order.push(`kept ${made.durability}`));
+    }
+    return made;
+  };
+  window.fetch = (url, options) => {
+    if (options?.method === "POST") window.order.push("sent");
+    return ask(url, options);
+  };
+"""
+
+
+def order_of(somebody: Person) -> list[str]:
+    """What happened first: a report on the disk, or a report on its way."""
+    somebody.page.add_init_script(WATCHED)
+    somebody.sent("sheet")
+    return list(somebody.page.evaluate("order"))
+
+
+def test_a_report_is_on_the_disk_before_it_leaves(person: People) -> None:
+    assert order_of(person())[:2] == ["kept strict", "sent"]
+
+
+def test_a_store_that_does_not_wait_for_the_disk_is_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: what a power cut may lose, after the report has left."""
+    relaxed = {"keep.js": ('durability = "strict"', 'durability = "relaxed"')}
+    with (
+        site(tmp_path, bundle(relaxed), "sheet") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        assert "kept strict" not in order_of(somebody)
 
 
 def test_a_failing_network_and_a_reload_send_the_same_bytes(person: People, live: Any) -> None:
@@ -271,10 +361,16 @@ def test_a_refused_report_is_said_and_never_drawn_again(person: People) -> None:
     assert len(set(somebody.bodies())) == 1
 
 
-def test_the_losses_of_all_surveys_of_a_server_add_up(person: People) -> None:
-    somebody = person()
+def asked_about_the_sum(somebody: Person) -> bool:
+    """Whether somebody who has answered one survey is asked before answering another."""
     somebody.sent("lists")
     somebody.reviewed("bits")
+    return bool(somebody.page.locator(".budget").count())
+
+
+def test_the_losses_of_all_surveys_of_a_server_add_up(person: People) -> None:
+    somebody = person()
+    assert asked_about_the_sum(somebody)
     text = somebody.page.locator(".budget").inner_text()
     assert f"at most {posterior(0.1, 2.0)} in 100" in text
     assert "epsilon 2 in total; so far you allow 1" in text
@@ -285,6 +381,47 @@ def test_the_losses_of_all_surveys_of_a_server_add_up(person: People) -> None:
     somebody.press("Draw and send")
     somebody.counted()
     assert len(somebody.bodies()) == 2
+
+
+def test_a_sum_over_one_survey_is_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: what was answered elsewhere on this server does not count."""
+    apart = {
+        "keep.js": (
+            "one.place !== place && one.epsilon < Infinity",
+            'one.place !== place && place.startsWith(one.collection + "|")',
+        )
+    }
+    with (
+        site(tmp_path, bundle(apart), "lists", "bits") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        assert not asked_about_the_sum(somebody)
+
+
+def sent_from_two_tabs(somebody: Person) -> list[str]:
+    """The reports of two tabs, each of which knew of no other survey when it asked."""
+    first = somebody.reviewed("lists")
+    second = somebody.reviewed("bits", page=somebody.opened())
+    for tab in (first, second):
+        assert tab.locator(".budget").count() == 0
+        tab.get_by_role("button", name="Draw and send").click()
+        tab.locator(".pair, .budget").first.wait_for()
+    return somebody.bodies()
+
+
+def test_the_sum_is_kept_where_reports_are_kept(person: People) -> None:
+    somebody = person()
+    assert len(sent_from_two_tabs(somebody)) == 1
+
+
+def test_a_sum_that_only_the_screen_looks_at_is_found(chromium: Any, tmp_path: Path) -> None:
+    """The twin: what is kept is not added up again at the moment of keeping."""
+    hasty = {"keep.js": ("if (sum.total > most * (1 + TOLERANCE)) throw", "if (false) throw")}
+    with (
+        site(tmp_path, bundle(hasty), "lists", "bits") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        assert len(sent_from_two_tabs(somebody)) == 2
 
 
 # ---------------------------------------------------------------- look or withdraw
@@ -327,6 +464,80 @@ def test_whoever_looks_gives_the_key_up_first(person: People) -> None:
     assert somebody.page.get_by_role("button", name="Withdraw now").count() == 0
 
 
+@pytest.mark.parametrize("name", ["direct", "lists", "bits"])
+def test_whoever_looks_reads_the_answers_of_a_message(name: str, person: People) -> None:
+    """In words: the cells for which a message is likeliest, the class first."""
+    somebody = person()
+    somebody.sent(name)
+    report = json.loads(somebody.bodies()[0])
+    somebody.page.get_by_role("button", name="Look at it").click()
+    somebody.page.locator(".sent pre").wait_for()
+    made = collections()[name][0]
+    question = made.questions[report["question"]]
+    labels = [made.schema.classes, *(made.cells[one].labels for one in question.features)]
+    likely = [question.mechanism.likelihood(k, report["value"]) for k in range(question.size)]
+    if min(likely) == max(likely):
+        return  # all or nothing is in the list
+    rows = zip(itertools.product(*labels), likely, strict=True)
+    wanted = {row for row, chance in rows if chance == max(likely)}
+    sent = somebody.page.locator(".sent")
+    if name == "direct":
+        found = {tuple(one.lower() for one in sent.locator("dd").all_inner_texts())}
+    else:
+        texts = [one.lower().split(" · ") for one in sent.locator("li").all_inner_texts()]
+        found = {
+            tuple("(missing)" if one == "i would rather not say" else one for one in row)
+            for row in texts
+        }
+    assert found == wanted
+
+
+def looked_without_giving_up(somebody: Person, full: bool) -> bool:
+    """Whether somebody could look and still have the key: also where it cannot be deleted."""
+    somebody.sent("sheet")
+    if full:
+        refuse = "throw new DOMException('full', 'QuotaExceededError')"
+        somebody.page.evaluate(f"() => {{ IDBObjectStore.prototype.put = () => {{ {refuse}; }}; }}")
+    somebody.page.get_by_role("button", name="Look at it").click()
+    somebody.page.locator(".sent pre, .warning").first.wait_for()
+    somebody.page.wait_for_timeout(200)
+    looked = somebody.page.locator(".sent pre").count() == 1
+    assert looked or full
+    return looked and '"key":null' not in somebody.kept()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_nobody_looks_and_keeps_the_key(full: bool, person: People) -> None:
+    assert not looked_without_giving_up(person(), full)
+
+
+@pytest.mark.parametrize(
+    ("full", "change"),
+    [
+        (False, {"respond.js": ("return open ? {} : { key: null };", "return {};")}),
+        (
+            True,  # the key is deleted, but afterwards
+            {
+                "receipt.js": (
+                    "place.replaceChildren(...shown(frame, await survey.look()));",
+                    "place.replaceChildren(...shown(frame, kept));"
+                    "survey.look().catch(() => undefined);",
+                )
+            },
+        ),
+    ],
+)
+def test_a_page_that_shows_before_it_deletes_is_found(
+    full: bool, change: Any, chromium: Any, tmp_path: Path
+) -> None:
+    """The twin of the test above."""
+    with (
+        site(tmp_path, bundle(change), "sheet") as live,
+        Person(chromium, live.base) as somebody,
+    ):
+        assert looked_without_giving_up(somebody, full)
+
+
 def test_looking_in_one_tab_ends_withdrawing_in_another(person: People) -> None:
     somebody = person()
     somebody.sent("sheet")
@@ -365,6 +576,22 @@ def test_a_shared_device_forgets_all_but_the_fact(person: People) -> None:
     assert len(somebody.bodies()) == 1
 
 
+def test_whoever_chooses_nothing_is_asked_to_choose(person: People) -> None:
+    somebody = person()
+    page = somebody.goto("spoken")
+    somebody.press("Begin")
+    assert page.locator("fieldset option").count() == 1 + 40 + 1  # one more for no answer
+    page.get_by_role("button", name="Continue").click()
+    assert page.locator("[role=alert]").inner_text() == "Please choose an answer."
+    page.locator("fieldset select").select_option(index=41)
+    assert page.locator("fieldset select").input_value() == "40"
+    somebody.press("Continue")
+
+
+def test_days_are_written_as_people_write_them(person: People) -> None:
+    assert person().goto("spoken").get_by_text("Open until 31 December 2099").count() == 1
+
+
 # ---------------------------------------------------------------- the promise in numbers
 
 
@@ -395,15 +622,25 @@ def test_an_unprotected_survey_says_so_first(person: People) -> None:
     assert "Nothing protects your answers" in first.inner_text()
 
 
-def test_practice_is_never_sent(person: People) -> None:
-    somebody = person()
-    somebody.goto("sheet")
+@pytest.mark.parametrize(
+    ("name", "first", "said"),
+    [
+        ("sheet", "Tea", "would be sent."),
+        ("direct", "1", "would be sent."),
+        ("lists", "1", "this list would be sent"),
+        ("means", "1", "this message would be sent"),
+    ],
+)
+def test_practice_is_never_sent(name: str, first: str, said: str, person: People) -> None:
+    somebody = asked_for_a_number(person) if name == "means" else person()
+    somebody.goto(name)
     before, kept = len(somebody.requests), somebody.kept()
     somebody.press("Try it with a harmless question")
-    somebody.page.get_by_label("Tea").check()
+    somebody.page.get_by_label(first, exact=True).check()
     for _ in range(20):
         somebody.page.get_by_role("button", name="Draw", exact=True).click()
     somebody.page.get_by_text("20 draws").wait_for()
+    assert said in somebody.page.locator(".drawn").inner_text()
     assert len(somebody.requests) == before
     somebody.press("Back to the survey")
     assert somebody.kept() == kept

@@ -18,7 +18,7 @@ import httpx
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement
 from discreet.collection.report import Report, identity_of
-from discreet.local import make_plan
+from discreet.local import Choices, make_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import surveys as acts
 from discreet.server.app import application
@@ -40,7 +40,7 @@ def schema() -> Schema:
 
 
 def plan(**options: Any) -> Any:
-    return make_plan(schema(), epsilon=1.0, **options)
+    return make_plan(schema(), epsilon=1.0, choices=Choices(**options))
 
 
 def questionnaire() -> Questionnaire:
@@ -83,6 +83,15 @@ def added(database: Database, collection: Any, name: str = "health", **settings:
     return number
 
 
+CERTIFICATES = httpx.create_ssl_context()
+"""Read once: they are a file of 200 kB, and every client would read it."""
+
+
+def client(base: str = "", timeout: float = 60) -> httpx.Client:
+    """A client of a server on this machine."""
+    return httpx.Client(base_url=base, timeout=timeout, verify=CERTIFICATES)
+
+
 @dataclass
 class Live:
     """A server that answers over loopback, with a client for its owner."""
@@ -92,7 +101,7 @@ class Live:
     token: str
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.base, timeout=30)
+        self.client = client(self.base, 30)
 
     def post(self, report: Report | bytes, slug: str = "health", **headers: str) -> httpx.Response:
         content = report.to_json() if isinstance(report, Report) else report

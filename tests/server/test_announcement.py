@@ -15,7 +15,7 @@ from discreet import Categorical, Schema
 from discreet.announcement import OPEN_WITHDRAWAL, Announcement, Asked, Words, example_of
 from discreet.documents import json_of_yaml
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.local import make_plan
+from discreet.local import Choices, make_plan
 from discreet.survey import Group, Questionnaire
 
 
@@ -85,13 +85,28 @@ def test_words_must_fit_the_questions() -> None:
             replace(told(collection), **spoken(**asked)).check(collection)
 
 
+@pytest.mark.parametrize("mark", "\u202a\u202b\u202d\u202e")
+def test_texts_that_are_shown_in_another_order_are_refused(mark: str) -> None:
+    """“yes” would be read as “no”, or the promise after a name would be unreadable."""
+    asked = {name: Asked(name) for name in schema().names}
+    asked["smokes"] = Asked("Do you smoke?", ("no", f"{mark}sey"))
+    collection = questionnaire()
+    for changes in ({"words": {"en": Words(questions=asked)}}, {"asks": f"{mark}eciffo ehT"}):
+        with pytest.raises(SchemaError, match=f"U\\+{ord(mark):04X}"):
+            replace(told(collection), **changes).check(collection)
+    values = Schema([Categorical("smokes", ["no", f"{mark}sey"])], "sick", ["no", "yes"])
+    turned = Questionnaire(values, [Group(("smokes", "sick"), theta=0.5)])
+    with pytest.raises(SchemaError, match="shows the text after it in another order"):
+        told(turned).check(turned)
+
+
 def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
     names = ("smokes", "sick")
     own = replace(questionnaire(), personal="own")
     with pytest.raises(PrivacyError, match="promises nothing"):
         told(own).check(own)
     told(own, unprotected=True).check(own)
-    groups = make_plan(schema(), 1.0, 1000, assignment="groups")
+    groups = make_plan(schema(), 1.0, 1000, Choices(assignment="groups"))
     with pytest.raises(SchemaError, match="a link carries no group"):
         told(groups).check(groups)
     read = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"], inferred=True)
@@ -99,7 +114,7 @@ def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
     with pytest.raises(PrivacyError):
         told(inferred, unprotected=True).check(inferred)
     many = Schema([Categorical("c", [f"v{k}" for k in range(30_000)])], "sick", ["no", "yes"])
-    wide = make_plan(many, 1.0, 10**6, oracle="oue", kind="pairs")
+    wide = make_plan(many, 1.0, 10**6, Choices(oracle="oue", kind="pairs"))
     with pytest.raises(SchemaError, match="a browser sends at most 64 kB"):
         told(wide).check(wide)
 

@@ -3,7 +3,7 @@
 Each round starts ``discreet serve`` as a process, sends reports over several connections (some of
 them twice, some withdrawn), kills the server with SIGKILL at a random moment, and checks after the
 next start: every acknowledged report is there exactly once, none was invented, and every tally is
-what its reports add up to. 20 rounds run by default, half of them on each database; ``make soak``
+what its reports add up to. 10 rounds run by default, half of them on each database; ``make soak``
 runs hundreds (DISCREET_ROUNDS).
 """
 
@@ -31,7 +31,7 @@ from discreet.server.database import Database
 from discreet.server.surveys import Surveys
 from discreet.server.tallies import load, recounted, same
 
-ROUNDS = int(os.environ.get("DISCREET_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("DISCREET_ROUNDS", "10"))
 SENDERS = 4
 
 
@@ -152,9 +152,9 @@ def test_killed_at_random_points_nothing_is_lost_and_nothing_doubled(
         enough, begun = len(acknowledged) + random.randint(1, 80), time.monotonic()
         while len(acknowledged) < enough and time.monotonic() < begun + 60:
             time.sleep(0.002)
+        assert len(acknowledged) >= enough, "the load was too small to say anything"
         time.sleep(random.uniform(0, 0.02))
         process.kill()
         for thread in threads:
             thread.join()
         check(url, known, acknowledged, gone)
-    assert len(acknowledged) > 20 * (ROUNDS // 2), "the load was too small to say anything"

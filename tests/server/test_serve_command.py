@@ -296,8 +296,11 @@ def _through(port: int, live: Live, collection: Any) -> None:
 
 def test_every_option_in_the_guide_and_in_the_container_exists() -> None:
     from discreet.cli.serve import announce, serve
+    from discreet.cli.verify import verify
 
-    known = {name for one in (announce, serve) for param in one.params for name in param.opts}
+    known = {
+        name for one in (announce, serve, verify) for param in one.params for name in param.opts
+    }
     container = (ROOT / "Containerfile").read_text()
     shown = re.findall(r"```sh\n(.*?)```", GUIDE, re.S)
     lines = [line for text in shown for line in text.splitlines()]

@@ -16,7 +16,7 @@ from discreet.server.database import Database
 from discreet.server.headers import ALWAYS, content_policy
 from discreet.server.invitations import code_hash, link_of, qr_code
 from discreet.server.limits import Limits
-from discreet.server.problems import TYPES
+from discreet.server.problems import TYPES, Problem
 from discreet.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +96,19 @@ def test_the_link_of_the_desk_works_once_and_its_cookie_only_from_our_pages(live
     assert live.client.get(f"{path}/tally", headers=cookie).status_code == 401
 
 
+def test_only_the_token_of_a_link_opens_a_session_and_only_while_it_is_new(
+    opened: Database,
+) -> None:
+    access = Access(opened)
+    program = access.make("viewer", "program")
+    old = access.make("owner", "desk", "once", days=-1)
+    for token in (program, old):
+        with pytest.raises(Problem, match="used before, or is too old"):
+            access.enter(token)
+    assert access.grant_of(program, "token") is not None, "a refused token is not used up"
+    assert access.enter(access.once())
+
+
 def test_what_owners_do_is_written_down_by_day(live: Live, opened: Database) -> None:
     for _ in range(3):
         live.owned("POST", "/health/invitations", json={"count": 2})
@@ -117,7 +130,10 @@ def test_a_code_is_used_once_and_only_its_hash_is_stored(opened: Database, tmp_p
         def state(code: str) -> str:
             return str(live.client.post(path, json={"code": code}).json()["state"])
 
-        assert made["links"][0] == f"{live.base}/s/closed-shop#c={code}"
+        survey = live.server.surveys.find("closed-shop")
+        assert survey is not None
+        digest = survey.announcement.digest.removeprefix("sha256:")
+        assert made["links"][0] == f"{live.base}/s/closed-shop#c={code}&d={digest}"
         assert (state(code), state("nonsense"), state("a" * 26)) == ("unused", "unknown", "unknown")
         first, second = (report(collection)[0] for _ in range(2))
         assert problem(live.post(first, "closed-shop")) == "invitation"
@@ -138,7 +154,7 @@ def test_a_code_is_used_once_and_only_its_hash_is_stored(opened: Database, tmp_p
 
 
 def test_a_link_is_an_image_that_a_strict_policy_shows() -> None:
-    image = qr_code(link_of("https://example.org", "health", "a" * 26))
+    image = qr_code(link_of("https://example.org", "health", "sha256:" + "0" * 64, "a" * 26))
     assert image.startswith("<svg")
     assert "style" not in image
     assert "width=" not in image

@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from test_killed import Process
 from discreet.errors import DiscreetError, FormatError
 from discreet.server import database as db
 from discreet.server import surveys as acts
-from discreet.server.arrivals import Arrival, take
+from discreet.server.arrivals import Arrival, take, take_many
 from discreet.server.database import Database
 from discreet.server.intake import Row, matrices_of, packed, packed_rows, unpacked
 from discreet.server.settle import settle
@@ -235,6 +236,22 @@ def test_a_database_that_goes_away_and_comes_back(postgres: str) -> None:
 
 
 # ---------------------------------------------------------------- migrations
+
+
+@pytest.mark.slow
+def test_any_number_of_rows_is_stored_at_once(database: Database) -> None:
+    """SQLite refuses statements with more than 32,766 values, unless it is built otherwise."""
+    collection, many = questionnaire(), 40_000
+    number = added(database, collection)
+    made = report(collection)[0]
+    rows = [Row(n.to_bytes(16, "big"), made.question, packed(made.value)) for n in range(many)]
+    with database.write() as connection:
+        if connection.dialect.name == "sqlite":
+            raw: Any = connection.connection.dbapi_connection
+            raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+        assert take_many(connection, number, rows) == {"counted": many}
+        met = take_many(connection, number, [*rows, Row(bytes(15) + b"\1", 0, b"other")])
+        assert +met == {"repeated": many, "id-reused": 1}
 
 
 def test_migrations_go_up_and_down_and_keep_the_reports(url: str) -> None:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import schemathesis
 from servers import added, plan, questionnaire, report, serving
 
 from discreet.server.database import Database
@@ -34,6 +33,8 @@ TOOL = Path(sys.executable).parent / "schemathesis"
 
 @pytest.mark.slow
 def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
+    import schemathesis  # takes a second, which no other test should wait for
+
     assert schemathesis.__version__ >= "4"
     with Database(str(tmp_path / "collected.db")) as database:
         database.migrate()

@@ -119,6 +119,27 @@ def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) 
     assert live.counted() == 5
 
 
+def test_after_the_close_the_count_is_final(database: Database) -> None:
+    """By hand or by its date; whoever had withdrawn before hears the same again."""
+    today = acts.utc_day()
+    for name, closes in (("by-hand", ""), ("by-date", today.isoformat())):
+        collection = plan()
+        added(database, collection, name, closes=closes, batch=1)
+        with serving(database) as live:
+            sent = [report(collection) for _ in range(2)]
+            for made, _ in sent:
+                assert live.post(made, name).status_code == 201
+            (gone, gone_key), (made, key) = sent
+            assert live.taken_back(gone.id, gone_key, name).status_code == 204
+            if closes:
+                live.server.writer.today = lambda: today + timedelta(1)
+            else:
+                live.owned("POST", f"/{name}/close")
+            late = live.taken_back(made.id, key, name)
+            assert (late.status_code, problem(late)) == (410, "closed")
+            assert live.taken_back(gone.id, gone_key, name).status_code == 204
+
+
 def test_withdrawal_can_be_ruled_out(database: Database) -> None:
     collection = plan()
     added(database, collection, withdrawal="none")

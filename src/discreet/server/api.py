@@ -425,7 +425,9 @@ async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -
 
     codes = await server.write(work)
     base = server.settings.base
-    return Codes(codes=codes, links=[invitations.link_of(base, survey.slug, c) for c in codes])
+    announced = survey.announcement.digest
+    links = [invitations.link_of(base, survey.slug, announced, code) for code in codes]
+    return Codes(codes=codes, links=links)
 
 
 @router.delete(

@@ -11,15 +11,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from discreet.documents import digest_of
 from discreet.server.headers import content_policy
 
 __all__ = ["Bundle", "templates"]
@@ -36,7 +38,11 @@ TYPES = {
     ".html": "text/html; charset=utf-8",
 }
 
+COMMENT = re.compile(r"/\*.*?\*/ ?|(?:^|(?<=[;,{)(]))[ \t]*// [^\n\"'`]*$", re.S | re.M)
+"""Comments as the files of this package write them; a test compares what is left."""
 
+
+@cache  # compiled once for a process
 def templates() -> jinja2.Environment:
     """The templates of all pages: escaped, and a name that is missing is an error."""
     return jinja2.Environment(
@@ -50,7 +56,22 @@ def _installed() -> dict[str, bytes]:
     static = HERE / "static"
     paths = [*static.glob("*.js"), *static.glob("words/*.json")]
     paths += [static / "style.css", static / "icon.svg"]
-    return {path.relative_to(static).as_posix(): path.read_bytes() for path in sorted(paths)}
+    return {
+        path.relative_to(static).as_posix(): served(path.read_text("utf-8"), path.suffix)
+        for path in sorted(paths)
+    }
+
+
+def served(text: str, suffix: str) -> bytes:
+    """A file as it is served: of JavaScript and styles without comments and indentation.
+
+    The lines of code stay as they are, so that it can be compared with the source by eye.
+    """
+    if suffix not in (".js", ".css"):
+        return text.encode()
+    bare = COMMENT.sub("", text)
+    lines = filter(None, map(str.strip, bare.splitlines()))
+    return ("\n".join(lines) + "\n").encode()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +106,17 @@ class Bundle:
         return {"en": found["en"], **found}
 
     @cached_property
-    def digest(self) -> str:
-        """One SHA-256 for the page and all that it loads."""
+    def listing(self) -> str:
+        """The hashes of the page, without its own digest, and of all that it loads."""
         parts = {**self.files, "index.html": self._page(ROOT, "", "", "").encode()}
-        lines = [f"{hashlib.sha256(parts[name]).hexdigest()}  {name}\n" for name in sorted(parts)]
-        return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+        return "".join(
+            f"{hashlib.sha256(parts[name]).hexdigest()}  {name}\n" for name in sorted(parts)
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """One SHA-256 for the page and all that it loads: that of the listing."""
+        return digest_of(self.listing.encode())
 
     def importmap(self, root: str = ROOT) -> str:
         """The import map: which hash each module must have."""

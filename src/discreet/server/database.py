@@ -20,8 +20,8 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 
-from discreet.documents import locked
 from discreet.errors import DiscreetError, FormatError
+from discreet.locks import locked
 
 __all__ = ["Database", "among", "exclusive", "insert_of", "shared"]
 
@@ -31,6 +31,8 @@ SYNCHRONOUS = "FULL"
 BUSY = 10
 """Seconds that SQLite waits for another process, such as one that makes a token."""
 
+VARIABLES = 10_000
+"""Values in one statement; SQLite allows 32,766."""
 LOCKS = 0x64697363
 """First key of the advisory locks in PostgreSQL; the second one is the number of the survey."""
 
@@ -352,8 +354,12 @@ def among(
     if not ids:
         return []
     if connection.dialect.name == "sqlite":
-        marks = ",".join("?" * len(ids))
-        text = f"SELECT {names} FROM {table.name} WHERE survey = ? AND {key} IN ({marks})"
-        return list(connection.exec_driver_sql(text, (number, *ids)))
+        found: list[Any] = []
+        for start in range(0, len(ids), VARIABLES):
+            some = ids[start : start + VARIABLES]
+            marks = ",".join("?" * len(some))
+            text = f"SELECT {names} FROM {table.name} WHERE survey = ? AND {key} IN ({marks})"
+            found += connection.exec_driver_sql(text, (number, *some))
+        return found
     text = f"SELECT {names} FROM {table.name} WHERE survey = %s AND {key} = ANY(%b)"
     return list(connection.exec_driver_sql(text, (number, list(ids))))

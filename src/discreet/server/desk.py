@@ -7,6 +7,7 @@ something is a POST from one of our own pages (:mod:`discreet.server.access`).
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -18,15 +19,15 @@ from starlette.concurrency import run_in_threadpool
 from discreet.announcement import Announcement
 from discreet.errors import DiscreetError, EstimationError
 from discreet.privacy import rounded_up
-from discreet.report.charts import stylesheet
+from discreet.report.drawing import stylesheet
 from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.pages import PRIOR, WEAK, posterior
 from discreet.server.problems import Problem
-from discreet.server.rehearsal import is_simulated
+from discreet.server.rehearsal import is_simulated, rehearse
 from discreet.server.reports import Slug, guarded, server_of
-from discreet.server.results import LIARS, Results
+from discreet.server.results import LIARS, Results, counted
 from discreet.server.settle import waiting
 from discreet.server.surveys import Survey
 from discreet.serving import Patience, body_of
@@ -35,6 +36,8 @@ __all__ = ["desk_pages"]
 
 FORM = 1 << 20
 HERE = Path(__file__).parent
+REHEARSED = 500
+"""Simulated people of a rehearsal that is begun at the desk."""
 CSRF = "the desk takes requests from its own pages only"
 
 
@@ -78,6 +81,17 @@ def promise_line(guarantee: Any) -> str:
     return line + (" This protection is weak." if facts["weak"] else "")
 
 
+def _waves(server: Any, survey: Survey) -> list[Any]:
+    """The tallies of a plan and of the waves before it, in their order."""
+    here = {one.collection.digest: one for one, _ in server.surveys.all()}
+    found = [server.analyses.of(survey).tally]
+    while (wave := found[0].collection.wave) is not None:
+        if wave.plan not in here:
+            raise Problem("state", "the wave before this one is no longer on this server")
+        found.insert(0, server.analyses.of(here[wave.plan]).tally)
+    return found
+
+
 def desk_pages(bundle: Bundle | None = None) -> APIRouter:
     """The routes of the desk.
 
@@ -87,6 +101,7 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         For the digest in letters; that of the package if not given.
     """
     made, rendered = bundle or Bundle(), templates()
+    rendered.filters["counted"] = counted
     router = APIRouter(include_in_schema=False)
     files = {
         "desk.js": (HERE / "static" / "desk" / "desk.js").read_bytes(),
@@ -227,6 +242,9 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             "survey": survey,
             "state": server.surveys.state(survey),
             "base": server.settings.base,
+            "link": invitations.link_of(
+                server.settings.base, survey.slug, survey.announcement.digest
+            ),
             "promise": promise_line(survey.announcement.guarantee(survey.collection)),
             "guarantee": str(survey.announcement.guarantee(survey.collection)),
             "simulated": is_simulated(survey.slug),
@@ -248,6 +266,16 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         survey = await server_of(request).survey(slug)
         return await run_in_threadpool(page, request, survey, grant)
 
+    @router.get("/desk/{slug}/files/{name}")
+    async def files_of(request: Request, slug: Slug, name: str) -> Response:
+        """Sealed files, as the command line reads them."""
+        await run_in_threadpool(signed_in, request)
+        survey = await server_of(request).survey(slug)
+        kinds = {"document": survey.collection, "announcement": survey.announcement}
+        if name not in kinds:
+            raise Problem("not-found")
+        return Response(kinds[name].to_json(), media_type="application/json")
+
     @router.post("/desk/{slug}/predict")
     async def predict(request: Request, slug: Slug) -> Response:
         grant = await run_in_threadpool(signed_in, request)
@@ -259,7 +287,10 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             schema, against = survey.collection.schema, fields.get("against")
             rival = next((c for c in schema.classes if str(c) == against), None)
             try:
-                found = server.analyses.of(survey).model.explain(row, rival)
+                model = server.analyses.of(survey).model
+                found = model.explain(row)
+                if rival is not None and rival != found.predicted:
+                    found = model.explain(row, rival)
             except DiscreetError as error:
                 return page(request, survey, grant, 422, given=fields, problem=str(error))
             return page(request, survey, grant, explanation=found, given=fields)
@@ -284,6 +315,8 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             elif act == "delete":
                 await api.delete_survey(request, grant, survey, confirm=slug)
                 return away("/desk")
+            elif act == "rehearse":
+                return away(f"/desk/{await _rehearsed(server, survey)}")
             elif act == "wave":
                 return away(f"/desk/{await _wave(server, grant, survey, fields)}")
             else:
@@ -297,10 +330,19 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             )
         return away(f"/desk/{slug}")
 
+    async def _rehearsed(server: Any, survey: Survey) -> str:
+        collection, told = survey.collection, survey.announcement
+        made: str = await server.write(
+            lambda: rehearse(server.database, collection, told, REHEARSED)
+        )
+        return made
+
     async def _wave(server: Any, grant: Grant, survey: Survey, fields: dict[str, str]) -> str:
         """A draft of the next wave: a plan that asks more about what mattered in this one."""
         if survey.collection.kind != "plan":
             raise Problem("state", "only plans have waves; make another collection")
+        if server.surveys.state(survey) != "closed":
+            raise Problem("state", "Close it first: the next wave follows from its last count.")
         expected = fields.get("respondents", "")
         if not expected.isdigit() or not int(expected):
             raise Problem("invalid", "say how many people you expect in all waves together")
@@ -310,9 +352,14 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
 
             from discreet.local.waves import next_plan
 
-            plan = next_plan([server.analyses.of(survey).tally], int(expected))
-            name = f"{survey.slug[:56]}-wave-2"
-            return plan, replace(survey.announcement, collection=plan.digest, name=name)
+            before = _waves(server, survey)
+            plan = next_plan(before, int(expected))
+            first = re.sub(r"-wave-\d+$", "", survey.slug)
+            name = f"{first[:52]}-wave-{len(before) + 1}"
+            told = replace(
+                survey.announcement, collection=plan.digest, name=name, opens="", closes=""
+            )
+            return plan, told
 
         try:
             plan, told = await run_in_threadpool(work)

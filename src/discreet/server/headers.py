@@ -58,7 +58,7 @@ class Headers:
     ----------
     app : ASGI application
     secure : bool
-        Whether people reach it by https; then browsers shall insist on it.
+        Whether people reach it by https; then browsers are told to insist on it.
     foreign : callable
         Whether a page from another host may use a path.
     """

@@ -64,13 +64,14 @@ def state_of(
     return "spent" if found[0][1] else "unused"
 
 
-def link_of(base: str, slug: str, code: str, document: str = "") -> str:
-    """The link for one invited person; the part after # stays in the browser.
+def link_of(base: str, slug: str, announced: str, code: str = "") -> str:
+    """The link for respondents; the part after # stays in the browser.
 
-    With the digest of the document, the page refuses any other one.
+    It names the digest of the announcement: the page refuses any other one, and any other
+    document. With the code of an invitation it is for one person.
     """
-    checked = f"&d={document.removeprefix('sha256:')}" if document else ""
-    return f"{base}/s/{slug}#c={code}{checked}"
+    invited = f"c={code}&" if code else ""
+    return f"{base}/s/{slug}#{invited}d={announced.removeprefix('sha256:')}"
 
 
 def qr_code(link: str) -> str:
@@ -109,10 +110,9 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
     known = Bundle().words
     language = next((one for one in (tag, told.language, told.language[:2]) if one in known), "en")
     own = told.words.get(language) or told.words.get(told.language)
-    document = survey.collection.digest
     made = []
     for code in codes:
-        link = link_of(base, survey.slug, code, document)
+        link = link_of(base, survey.slug, told.digest, code)
         made.append((code, link, Markup(qr_code(link))))
     return (
         templates()
@@ -124,6 +124,6 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
             address=f"{base}/s/{survey.slug}",
             letters=made,
             digest=digest,
-            document=document,
+            announced=told.digest,
         )
     )

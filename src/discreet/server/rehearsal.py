@@ -20,7 +20,7 @@ from discreet.schema import Categorical
 from discreet.server import surveys as acts
 from discreet.server.arrivals import take_many
 from discreet.server.database import Database
-from discreet.server.intake import PIECE, Row, packed
+from discreet.server.intake import Row, packed
 from discreet.server.settle import reseal, settle_piece
 
 __all__ = ["MARK", "invented", "is_simulated", "rehearse"]
@@ -88,8 +88,7 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
     with database.write() as connection:
         number = acts.create(connection, collection, made)
         acts.set_state(connection, number, "open")
-        for start in range(0, len(rows), PIECE):
-            take_many(connection, number, rows[start : start + PIECE])
+        take_many(connection, number, rows)
         acts.set_state(connection, number, "closed")
     while settle_piece(database, number, collection, 1):
         pass

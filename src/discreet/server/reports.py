@@ -314,7 +314,14 @@ register_url_convertor("identity", Identity())
     status_code=204,
     response_class=Response,
     responses=responses(
-        "wrong-key", "no-withdrawal", "not-found", "invalid", "too-many", "busy", "unavailable"
+        "wrong-key",
+        "no-withdrawal",
+        "not-found",
+        "closed",
+        "invalid",
+        "too-many",
+        "busy",
+        "unavailable",
     ),
 )
 async def take_back(
@@ -331,11 +338,16 @@ async def take_back(
     if identity_of(bytes.fromhex(body.key)) != id:
         raise Problem("wrong-key", "this is not the key of the report")
 
-    def work() -> bool:
-        with server.database.write() as connection:
-            return withdraw(connection, survey.number, survey.collection, bytes.fromhex(id))
+    today = survey.announcement.on(server.writer.today())
 
-    if not await server.write(work):
+    def work() -> str:
+        with server.database.write() as connection:
+            return withdraw(connection, survey.number, survey.collection, bytes.fromhex(id), today)
+
+    outcome = await server.write(work)
+    if outcome == "closed":
+        raise Problem("closed", "this survey is closed; nothing was withdrawn")
+    if outcome == "not-found":
         raise Problem("not-found", "no report of this id was stored here")
     return Response(status_code=204)
 

@@ -9,9 +9,10 @@ most (or the least) that one report can count for that cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,31 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
 from discreet.model.explanation import strongest_evidence
-from discreet.report.charts import Axis, Dot, Picture, Words, dots, percent, whole_percent
+from discreet.report.charts import Dot, dots
+from discreet.report.drawing import Axis, Picture, Words, percent, whole_percent
 from discreet.schema import text_of
 from discreet.server.analysis import Analysis
 
-__all__ = ["LIARS", "Outlook", "Results"]
+__all__ = ["LIARS", "Outlook", "Results", "counted"]
 
 Z95 = 1.959963984540054
 LIARS = (0.01, 0.05)
 MOST_SHEETS = 1 << 20
+USELESS = 0.5
+"""Half an interval beyond which a share is anything."""
+STRONGEST = 8
+"""Answers that are shown as evidence."""
 FEW = 50
 """Sheets in each half below which no accuracy is estimated."""
+
+
+def counted(reports: int) -> str:
+    """So many reports, in words.
+
+    >>> counted(1), counted(1240)
+    ('1 report', '1,240 reports')
+    """
+    return f"{reports:,} report" + "s" * (reports != 1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,51 @@ class Outlook:
     what: str
     error: float
     needed: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much likelier an answer is in one class than in the others together.
+
+    Parameters
+    ----------
+    feature, value, label : str
+    odds : float
+        What the model says.
+    least, most : float
+        What the reports can support.
+    """
+
+    feature: str
+    value: str
+    label: str
+    odds: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        """In words, no bolder than the reports.
+
+        >>> print(Evidence("smokes", "yes", "ill", 422.0, 3.14, math.inf))
+        at least 3.1
+        >>> print(Evidence("smokes", "yes", "ill", 4.2, 2.5, 8.4))
+        4.2 (2.5 to 8.4)
+        """
+        if self.least <= 1:
+            return "may be chance"
+        if self.most == math.inf:
+            return f"at least {_tenths(self.least, math.floor)}"
+        odds = min(max(self.odds, self.least), self.most)
+        low, high = _tenths(self.least, math.floor), _tenths(self.most, math.ceil)
+        return f"{_tenths(odds, round)} ({low} to {high})"
+
+
+def _tenths(value: float, towards: Callable[[float], int]) -> str:
+    return f"{towards(10 * value) / 10:,.1f}" if value < 100 else f"{towards(value):,}"
+
+
+def _over(top: float, bottom: float, otherwise: float = 0.0) -> float:
+    return top / bottom if bottom > 0 else otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +168,29 @@ class Results:
             made[name] = rows
         return made
 
+    @cached_property
+    def means(self) -> dict[str, list[Dot]]:
+        """For each number asked by its mean the mean in each class, within its public bounds."""
+        found, made = self.analysis.statistics, {}
+        for name, moments in found.moments.items():
+            low, high = float(moments.feature.lower or 0.0), float(moments.feature.upper or 0.0)
+            rows = []
+            for c, label in enumerate(found.schema.classes):
+                text = f"{found.schema.target} {text_of(label)}"
+                count, (of_count, of_total, _) = float(moments.counts[c]), moments.variances[:, c]
+                if count <= Z95 * math.sqrt(of_count):  # there may be nobody in this class
+                    rows.append(Dot(text, (low + high) / 2, low, high, note="not known yet"))
+                    continue
+                # total / count, to first order; both come from questions to different people
+                shift = float(moments.totals[c]) / count
+                error = moments.step * math.sqrt(of_total + shift * shift * of_count) / count
+                mean = float(moments.mean[c])
+                ends = (mean - Z95 * error, mean, mean + Z95 * error)
+                first, middle, last = (min(max(end, low), high) for end in ends)
+                rows.append(Dot(text, middle, first, last))
+            made[name] = rows
+        return made
+
     def _scores(self, name: str) -> tuple[Any, Any]:
         """The least and the most that one report can count for each cell of a table."""
         collection, schema = self.analysis.survey.collection, self.analysis.statistics.schema
@@ -145,6 +228,14 @@ class Results:
         ]
         words = Words(label="", number=percent)
         return dots(rows, title=title, axis=Axis(number=whole_percent), words=words)
+
+    def chart_of_means(self, name: str) -> Picture:
+        """Dots with intervals, on the scale of the public bounds."""
+        feature = self.analysis.statistics.moments[name].feature
+        low, high = float(feature.lower or 0.0), float(feature.upper or 0.0)
+        axis = Axis(low=low, high=high, number=_number, ticks=(low, (low + high) / 2, high))
+        words = Words(label="", estimate="mean", number=_number)
+        return dots(self.means[name], title=f"Mean of {name}", axis=axis, words=words)
 
     # ---------------------------------------------------------------- use
 
@@ -189,16 +280,56 @@ class Results:
             yield made
 
     @cached_property
-    def evidence(self) -> list[tuple[str, str, str, float]]:
-        """(feature, value, class, odds): what speaks loudest for a class."""
-        found = strongest_evidence(self.analysis.model, 8)
-        return [(name, value, label, math.exp(odds)) for name, value, label, odds in found]
+    def evidence(self) -> list[Evidence]:
+        """What speaks loudest for a class, first what is surely more than chance."""
+        found = strongest_evidence(self.analysis.model, self._answers)
+        made = []
+        for name, value, label, odds in found:
+            least, most = self._ratios.get((name, value, label), (0.0, math.inf))
+            made.append(Evidence(name, value, label, math.exp(odds), least, most))
+        return sorted(made, key=lambda one: (-max(one.least, 1.0), -one.odds))[:STRONGEST]
+
+    @property
+    def _answers(self) -> int:
+        """How many cells there are that could speak for a class."""
+        found = self.analysis.statistics
+        return len(found.schema.classes) * sum(table.cells.size for table in found.tables.values())
+
+    @cached_property
+    def _ratios(self) -> dict[tuple[str, str, str], tuple[float, float]]:
+        """How much likelier an answer is in a class than in the others together: least and most.
+
+        A ratio of four estimates, each at the worse end of its interval. The intervals are so wide
+        that all of them, of all answers, hold together with 95 % confidence (Bonferroni): the
+        strongest of many is picked, and how the estimates depend on each other does not matter.
+        """
+        found = self.analysis.statistics
+        wide = NormalDist().inv_cdf(1 - 0.025 / (4 * self._answers)) if self._answers else 0.0
+
+        def ends(counts: Any, variances: Any, c: int) -> tuple[float, float, float, float]:
+            """The least and the most of a class and of the others."""
+            some: list[float] = []
+            for pick in (np.arange(len(counts)) == c, np.arange(len(counts)) != c):
+                middle, error = counts[pick].sum(), wide * math.sqrt(variances[pick].sum())
+                some += [max(middle - error, 0.0), max(middle + error, 0.0)]
+            return some[0], some[1], some[2], some[3]
+
+        made = {}
+        for c, label in enumerate(found.schema.classes):
+            least, most, others_least, others_most = ends(found.totals, found.variances, c)
+            for name, table in found.tables.items():
+                for v, value in enumerate(table.cells.labels):
+                    a, b, rest_a, rest_b = ends(table.counts[:, v], table.variances[:, v], c)
+                    low = _over(a * others_least, rest_b * most)
+                    high = _over(b * others_most, rest_a * least, math.inf)
+                    made[name, value, text_of(label)] = low, max(low, high)
+        return made
 
     @property
     def verdict(self) -> str:
         """Can it be used yet? In one sentence."""
         reports, largest = self.analysis.tally.reports, max(self.classes, key=lambda o: o.value)
-        base = f"{reports:,} reports"
+        base = counted(reports)
         if self.accuracy is not None:
             low, high = (100 * end for end in self.accuracy.interval)
             return (
@@ -206,8 +337,16 @@ class Results:
                 f"{100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
                 f"{high:.0f}; always saying “{largest.label}”: about {100 * largest.value:.0f}."
             )
+        if Z95 * largest.error > USELESS:
+            return f"{base}: too few to say anything yet; chance alone could explain all of it."
         return (
             f"{base}: the share of “{largest.label}” is known to within "
             f"{100 * Z95 * largest.error:.1f} percentage points, the least precise cell "
             f"({self.outlook.what}) to within {100 * Z95 * self.outlook.error:.1f}."
         )
+
+
+def _number(value: float) -> str:
+    """A number of people's own scale: no exponents where whole numbers do."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "\u2212")

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sql
 
 from discreet.collection.protocol import Collection
 from discreet.server import database as db
 from discreet.server.database import Database, exclusive, insert_of
+from discreet.server.surveys import stored_state
 from discreet.server.tallies import fold
 
 PIECE = 2_000
@@ -142,10 +143,34 @@ def reseal(database: Database, number: int) -> int:
 
 
 def withdraw(
-    connection: sql.Connection, number: int, collection: Collection, identity: bytes
-) -> bool:
-    """Delete a report and leave its id as withdrawn; whether it was, or had been, there."""
+    connection: sql.Connection,
+    number: int,
+    collection: Collection,
+    identity: bytes,
+    by_date: str = "open",
+) -> Literal["withdrawn", "closed", "not-found"]:
+    """Delete a report and leave its id as withdrawn, unless the survey is closed.
+
+    What was withdrawn before stays so. After the close the count is final, as people were told; a
+    next wave may follow from it already.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    number : int
+        Of the survey.
+    collection : Collection
+    identity : bytes
+        Id of the report.
+    by_date : {"open", "draft", "closed"}
+        What the dates of the announcement say about today.
+    """
     exclusive(connection, number)
+    if db.among(connection, db.withdrawn, number, [identity]):
+        return "withdrawn"
+    if "closed" in (by_date, stored_state(connection, number)):
+        return "closed"
     for table in (db.arrival, db.report):
         here = table.c
         gone: Any = connection.execute(
@@ -157,5 +182,5 @@ def withdraw(
             if table is db.report:
                 fold(connection, number, collection, gone, -1)
             connection.execute(sql.insert(db.withdrawn).values(survey=number, id=identity))
-            return True
-    return bool(db.among(connection, db.withdrawn, number, [identity]))
+            return "withdrawn"
+    return "not-found"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
-from discreet.errors import FormatError
+from discreet.announcement import Announcement
+from discreet.documents import digest_of
+from discreet.errors import DiscreetError, FormatError
 from discreet.server.bundle import ABROAD, ROOT, Bundle
 
 __all__ = ["Compared", "split_address", "verify"]
@@ -72,12 +74,13 @@ def _difference(expected: bytes, found: bytes) -> str:
 
 
 def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compared]:
-    """Compare a page, everything it loads, its policy, and its document with its digest.
+    """Compare a page, everything it loads, its policy, its announcement and its document.
 
     Parameters
     ----------
     url : str
-        Of a survey on a server, or of the same page on another host.
+        Of a survey on a server, or of the same page on another host; with ``#d=…`` the announcement
+        must have that digest.
     fetch : callable
         From an address to (status, body, content policy).
     bundle : Bundle, optional
@@ -104,19 +107,24 @@ def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compare
         status, body, _ = fetch(root + name)
         difference = f"status {status}" if status != 200 else _difference(content, body)
         found.append(Compared(name, not difference, difference))
-    return [*found, _document(f"{collector}/api/v1/surveys/{survey}", fetch)]
+    wanted = parse_qs(url.partition("#")[2]).get("d", [""])[0]
+    return [*found, *_announced(f"{collector}/api/v1/surveys/{survey}", wanted, fetch)]
 
 
-def _document(address: str, fetch: Fetch) -> Compared:
-    """Whether the document is the one that the announcement names."""
-    import json
-
+def _announced(address: str, wanted: str, fetch: Fetch) -> list[Compared]:
+    """Whether announcement and document are those that the link and the announcement name."""
     (status, told, _), (other, body, _) = fetch(address), fetch(f"{address}/document")
     if status != 200 or other != 200:
-        return Compared("document", False, f"the collector answers {max(status, other)}")
-    digest = "sha256:" + hashlib.sha256(body).hexdigest()
+        return [Compared("announcement", False, f"the collector answers {max(status, other)}")]
     try:
-        named = json.loads(told)["announcement"]["collection"]
-    except (ValueError, KeyError, TypeError):
-        return Compared("document", False, "the announcement cannot be read")
-    return Compared("document", digest == named, digest if digest == named else f"is {digest}")
+        announcement = Announcement.from_json(json.dumps(json.loads(told)["announcement"]))
+    except (ValueError, KeyError, TypeError, DiscreetError):
+        return [Compared("announcement", False, "it was changed or cannot be read")]
+    pairs = (
+        ("announcement", announcement.digest, f"sha256:{wanted}" if wanted else ""),
+        ("document", digest_of(body), announcement.collection),
+    )
+    return [
+        Compared(name, not named or found == named, found if found == named else f"is {found}")
+        for name, found, named in pairs
+    ]

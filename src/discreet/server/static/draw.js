@@ -331,7 +331,7 @@ function questionnaireOf(body) {
  */
 export async function collectionOf(bytes, { digest, unprotected = false } = {}) {
   const content = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
-  const found = `sha256:${hex(await sha256(content))}`;
+  const found = await digestOf(content);
   if (digest !== undefined && digest !== found) throw new DrawError("digest", `the document is ${found}, not ${digest}`);
   /** @type {Plain} */
   let body;
@@ -379,6 +379,11 @@ function refuseInexact(value) {
 async function sha256(bytes) {
   if (!crypto.subtle) throw new DrawError("insecure", "hashes need a secure page: https, or localhost");
   return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
+}
+
+/** SHA-256 of some bytes, as documents name it. @param {Uint8Array} bytes */
+export async function digestOf(bytes) {
+  return `sha256:${hex(await sha256(bytes))}`;
 }
 
 /** @param {Uint8Array} bytes */

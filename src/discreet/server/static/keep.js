@@ -49,27 +49,34 @@ function done(request) {
   });
 }
 
+/** @param {string} name */
+async function opened(name) {
+  const request = indexedDB.open(name, 1);
+  request.onupgradeneeded = () => {
+    for (const store of ["question", "report"]) request.result.createObjectStore(store, { keyPath: "place" });
+    request.result.createObjectStore("setting");
+  };
+  const database = await done(request);
+  database.onversionchange = () => database.close();
+  return database;
+}
+
 /** The store of one origin. */
 export class Keep {
-  /** @param {IDBDatabase} database */
-  constructor(database) {
+  /** @param {string} name @param {IDBDatabase} database */
+  constructor(name, database) {
+    this.name = name;
     this.database = database;
   }
 
   /** Open it, and see that it really stores something. */
   static async open(name = "discreet") {
-    const request = indexedDB.open(name, 1);
-    request.onupgradeneeded = () => {
-      for (const store of ["question", "report"]) request.result.createObjectStore(store, { keyPath: "place" });
-      request.result.createObjectStore("setting");
-    };
-    const keep = new Keep(await done(request)), trial = crypto.randomUUID();
-    keep.database.onversionchange = () => keep.database.close();
+    const keep = new Keep(name, await opened(name)), trial = crypto.randomUUID();
     await keep.#change(["setting"], async ({ setting }) => {
       await done(setting.put(trial, trial));
       if ((await done(setting.get(trial))) !== trial) throw new Error("nothing is stored here");
       await done(setting.delete(trial));
-    });
+    }, "relaxed"); // nothing of it need survive
     return keep;
   }
 
@@ -78,13 +85,14 @@ export class Keep {
    * @template T
    * @param {string[]} names
    * @param {(stores: { [name: string]: IDBObjectStore }) => Promise<T>} work Awaits only its stores.
+   * @param {"strict" | "relaxed"} [durability]
    * @returns {Promise<T>}
    */
-  async #change(names, work) {
-    const transaction = this.database.transaction(names, "readwrite", { durability: "strict" });
+  async #change(names, work, durability = "strict") {
+    const transaction = await this.#begin(names, "readwrite", { durability });
     const end = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
-      transaction.onabort = () => reject(transaction.error ?? new Error("not stored"));
+      transaction.onabort = () => reject(transaction.error ?? new DOMException("not stored"));
     });
     end.catch(() => undefined);
     try {
@@ -98,9 +106,22 @@ export class Keep {
     }
   }
 
+  /**
+   * A transaction; people who clear the data of a page close its database.
+   * @type {(names: string | string[], mode?: IDBTransactionMode, options?: IDBTransactionOptions) => Promise<IDBTransaction>}
+   */
+  async #begin(names, mode, options) {
+    try {
+      return this.database.transaction(names, mode, options);
+    } catch {
+      this.database = await opened(this.name);
+      return this.database.transaction(names, mode, options);
+    }
+  }
+
   /** @type {(store: string, key: string) => Promise<any>} */
-  #read(store, key) {
-    return done(this.database.transaction(store).objectStore(store).get(key));
+  async #read(store, key) {
+    return done((await this.#begin(store)).objectStore(store).get(key));
   }
 
   /**
@@ -122,8 +143,8 @@ export class Keep {
   }
 
   /** @param {string} store @returns {Promise<any[]>} */
-  all(store) {
-    return done(this.database.transaction(store).objectStore(store).getAll());
+  async all(store) {
+    return done((await this.#begin(store)).objectStore(store).getAll());
   }
 
   /**
@@ -158,14 +179,27 @@ export class Keep {
   }
 
   /**
+   * What is kept at the place of a report: the report itself again, if the store was cleared.
+   * @param {Kept} before
+   * @returns {Promise<Kept>}
+   */
+  async restored(before) {
+    return (await this.report(before.place)) ?? this.#change(["report"], async ({ report }) => {
+      const known = await done(report.get(before.place));
+      if (known === undefined) await done(report.add(before));
+      return known ?? before;
+    });
+  }
+
+  /**
    * Change what is kept about a report; never the report itself.
-   * @param {string} place
+   * @param {Kept} before It is kept again, if the store was cleared.
    * @param {(kept: Kept) => Partial<Omit<Kept, "place" | "id" | "question">>} change
    * @returns {Promise<Kept>}
    */
-  async update(place, change) {
+  async update(before, change) {
     return this.#change(["report"], async ({ report }) => {
-      const kept = await done(report.get(place)), made = { ...kept, ...change(kept) };
+      const kept = (await done(report.get(before.place))) ?? before, made = { ...kept, ...change(kept) };
       if (made.text !== null && made.text !== kept.text) throw new Error("what was drawn does not change");
       await done(report.put(made));
       return made;

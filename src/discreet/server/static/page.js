@@ -7,14 +7,14 @@
  */
 
 import { DrawError } from "./draw.js";
-import { asker } from "./questions.js";
+import { asker, keyOf } from "./questions.js";
 import { handSteps } from "./hand.js";
 import { BudgetError, Keep } from "./keep.js";
 import { practice } from "./practice.js";
 import { factsOf, outOf, posteriorOf } from "./promise.js";
 import { receipt } from "./receipt.js";
 import { linkOf, Stop, Survey } from "./respond.js";
-import { day, h, hundred, number, paragraphs, preferred, say, speak } from "./show.js";
+import { aside, day, h, hundred, number, paragraphs, preferred, say, speak } from "./show.js";
 
 /** @import { Fact, Plain } from "./types" */
 /** @import { Asked } from "./questions.js" */
@@ -33,6 +33,8 @@ let survey;
 /** @type {Map<string, any>} */
 const answers = new Map();
 let tongue = "en", byHand = false, at = 0, busy = false, done = false;
+/** @type {unknown} Why this survey cannot be answered here, once that is known. */
+let stopped;
 
 // ---------------------------------------------------------------- words of the collector
 
@@ -84,12 +86,12 @@ function go(to) {
 /** @param {number} to 0 start, 1 … n questions, then the review. */
 function render(to) {
   at = to;
-  if (survey.kept || done) return ended();
-  const steps = asked();
+  if (stopped) return failed(stopped);
+  if (survey.kept || done) return void ended().catch(failed);
+  const steps = asked(), open = steps.findIndex(({ names, personal }) => !names.every((one) => answers.has(keyOf(one, personal))));
   if (to === 0) return start();
-  if (to <= steps.length) return question(steps, to);
-  if (answers.size === 0) return start();
-  return void review();
+  if (open >= 0 && to > open) return question(steps, open + 1); // answers were wiped, but the history of the browser leads here
+  return to <= steps.length ? question(steps, to) : void review().catch(failed);
 }
 
 function start() {
@@ -136,7 +138,7 @@ function picture(fact, part) {
     part !== null && h("h2", {}, say("review.part", { count: part })),
     part !== null && h("ul", { class: "about" }, ...fact.names.map((one) => h("li", {}, wordsOf(one).wording))),
     hundred(count, say(`review.${fact.sent}`, { count, rest }), [say(`review.${fact.sent}.true`, { count }), say(`review.${fact.sent}.other`, { count: rest })]),
-    fact.sent === "set" && h("p", {}, say("review.set.others", { count: few })));
+    fact.sent === "set" && few > 0 && h("p", {}, say("review.set.others", { count: few })));
 }
 
 async function review() {
@@ -189,10 +191,10 @@ function exactly(facts) {
     ...(fact.truth === null ? [] : [[say("exact.truth"), String(fact.truth)]]),
     ...(fact.other === null ? [] : [[say("exact.other"), String(fact.other)]]),
   ]);
-  rows.push([say("exact.total"), up(collection.epsilon)], [say("exact.document"), announcement.collection], [say("exact.code"), setting("discreet-code")]);
+  rows.push([say("exact.total"), up(collection.epsilon)], [say("exact.announced"), announcement.digest], [say("exact.document"), announcement.collection], [say("exact.code"), setting("discreet-code")]);
   return h("details", {}, h("summary", {}, say("exact.title")),
     h("dl", {}, ...rows.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, h("code", {}, text))])),
-    h("p", {}, h("a", { href: `${survey.address}/document` }, say("exact.read")), " · ", h("a", { href: about }, say("footer.check"))));
+    h("p", {}, aside(`${survey.address}/document`, say("exact.read")), " · ", aside(`${about}#check`, say("footer.check"))));
 }
 
 // ---------------------------------------------------------------- sending and after
@@ -209,7 +211,7 @@ async function drawAndSend(allow) {
     history.replaceState({ at: 0 }, "");
     await ended();
   } catch (error) {
-    if (error instanceof BudgetError) return void review();
+    if (error instanceof BudgetError) return void review().catch(failed);
     failed(error);
   } finally {
     busy = false;
@@ -242,7 +244,8 @@ async function deliver() {
 
 /** @param {unknown} error */
 function failed(error) {
-  const reason = error instanceof Stop ? error.reason : error instanceof DrawError ? "document" : "unexpected";
+  stopped = error;
+  const reason = error instanceof Stop ? error.reason : error instanceof DrawError ? "document" : error instanceof DOMException ? "store" : "unexpected";
   if (reason === "invitation" || reason === "unknown") return invitation(reason);
   const detail = error instanceof Error && !["Stop"].includes(error.name) ? `${error.name}: ${error.message}` : "";
   show(say("stop.title"), h("p", { class: "warning" }, say(`stop.${reason}`)), h("p", {}, say("stop.nothing")),
@@ -256,8 +259,7 @@ function invitation(reason) {
   const field = h("input", { id: "code", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": "problem", required: true });
   const enter = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    await survey.enter(field.value);
-    await opened();
+    await survey.enter(field.value).then(opened, failed);
   };
   show(title(), h("p", {}, say("invitation.text")), h("form", { submit: enter, novalidate: true },
     h("label", { for: "code" }, say("invitation.code")), field, problem,
@@ -267,6 +269,7 @@ function invitation(reason) {
 // ---------------------------------------------------------------- opening
 
 async function opened() {
+  stopped = undefined;
   try {
     if (survey.kept) return await ended();
     await survey.begin();
@@ -282,8 +285,13 @@ function languages(offered) {
   const place = document.querySelector("header");
   if (offered.length < 2 || !place) return;
   const change = async (/** @type {any} */ event) => {
+    try {
+      await speak(event.target.value);
+    } catch { // its words cannot be fetched now
+      event.target.value = tongue;
+      return;
+    }
     tongue = event.target.value;
-    await speak(tongue);
     footer();
     if (!busy && survey) render(at);
   };
@@ -293,7 +301,7 @@ function languages(offered) {
 
 function footer() {
   const place = document.querySelector("footer");
-  place?.replaceChildren(h("a", { href: about }, say("footer.seen")), " · ", h("a", { href: `${about}#check` }, say("footer.check")),
+  place?.replaceChildren(aside(about, say("footer.seen")), " · ", aside(`${about}#check`, say("footer.check")),
     h("p", { class: "fingerprint" }, say("footer.code"), " ", h("code", {}, setting("discreet-code"))));
   const label = document.querySelector("header label");
   if (label) label.textContent = say("language");
@@ -302,7 +310,8 @@ function footer() {
 async function open() {
   const speaking = speak(preferred(Array.from(document.querySelectorAll("link[data-words]"), (one) => /** @type {HTMLLinkElement} */ (one).hreflang), "en"));
   const link = linkOf(location.hash);
-  if (location.hash) history.replaceState(null, "", location.pathname + location.search); // the code stays in no address
+  // the code stays in no address; the digest, the same for everyone, is compared again after a reload
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search + (link.digest && `#d=${link.digest}`));
   try {
     if (!isSecureContext || !crypto.subtle) throw new Stop("insecure");
     const keep = Keep.open().catch(() => { throw new Stop("store"); });

@@ -45,6 +45,9 @@ export function asker(collection, asked, wordsOf, answers, next) {
   return { form, heading };
 }
 
+/** Where an answer is held. @type {(name: string, personal: boolean) => string} */
+export const keyOf = (name, personal) => (personal ? `personal|${name}` : name);
+
 /** @type {(choice: Choice, labels: string[]) => string} */
 export function labelOf(choice, labels) {
   if (choice.kind === "missing") return say("answer.missing");
@@ -64,7 +67,7 @@ function known(label) {
 
 /** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<WordsOf>, answers: Map<string, any>, single: boolean) => any} */
 function partOf(collection, name, personal, words, answers, single) {
-  const key = personal ? `personal|${name}` : name, choices = collection.choices(name), before = answers.get(key);
+  const key = keyOf(name, personal), choices = collection.choices(name), before = answers.get(key);
   const id = `q-${collection.names.indexOf(name)}`, bounds = featureOf(collection, name);
   const problem = h("p", { class: "problem", id: `${id}-problem`, role: "alert" });
   const hinted = [words.hint && h("p", { class: "hint", id: `${id}-hint` }, words.hint)];
@@ -85,8 +88,8 @@ function partOf(collection, name, personal, words, answers, single) {
       bounds.optional && h("label", { class: "choice", for: `${id}-missing` }, skip, h("span", {}, say("answer.missing"))));
   } else if (choices.length > RADIOS) {
     const options = choices.map((one) => h("option", { value: one.answer.cell, selected: before?.cell === one.answer.cell }, labelOf(one, words.answers)));
-    field = h("select", { id, "aria-describedby": described, ...(single ? named : { "aria-label": words.wording }) }, h("option", { value: "", selected: !before }, say("answer.choose")), ...options);
-    answer = () => (field.value === "" ? undefined : { cell: Number(field.value) });
+    field = h("select", { id, "aria-describedby": described, ...(single ? named : { "aria-label": words.wording }) }, h("option", { selected: !before }, say("answer.choose")), ...options);
+    answer = () => (field.selectedIndex < 1 ? undefined : { cell: Number(field.value) });
     hinted.push(field);
   } else {
     const radios = choices.map((one) => h("input", { type: "radio", name: id, id: `${id}-${one.answer.cell}`, value: one.answer.cell, checked: before?.cell === one.answer.cell, "aria-describedby": described }));

@@ -6,10 +6,11 @@
  * @module receipt
  */
 
+import { listed } from "./practice.js";
 import { labelOf } from "./questions.js";
 import { Stop } from "./respond.js";
 import { factsOf } from "./promise.js";
-import { day, h, known, paragraphs, say } from "./show.js";
+import { aside, day, h, known, paragraphs, say } from "./show.js";
 
 /** @import { Kept } from "./keep.js" */
 /** @import { Survey } from "./respond.js" */
@@ -51,11 +52,11 @@ export function receipt(frame) {
       h("li", {}, closes ? say("receipt.closes", { day: day(closes) }) : say("receipt.open")),
       h("li", {}, say("receipt.once"))),
     h("details", {}, h("summary", {}, say("receipt.details")),
-      h("dl", {}, ...[[say("receipt.id"), kept.id], [say("exact.document"), kept.collection], [say("exact.code"), frame.code]]
+      h("dl", {}, ...[[say("receipt.id"), kept.id], [say("exact.announced"), survey.announcement.digest], [say("exact.document"), kept.collection], [say("exact.code"), frame.code]]
         .flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, h("code", {}, text))])),
-      h("p", {}, h("a", { href: `${about}#check` }, say("footer.check")))),
+      h("p", {}, aside(`${about}#check`, say("footer.check")))),
     kept.text !== null && h("details", {}, h("summary", {}, say("forget.title")), h("p", {}, say("forget.text")),
-      button(say("forget.act"), async () => { await survey.forget(); receipt(frame); })),
+      button(say("forget.act"), () => survey.forget().then(() => receipt(frame), (error) => failed(frame, "forget.title", error)))),
   );
 }
 
@@ -66,23 +67,29 @@ function choice(frame, kept) {
     try {
       place.replaceChildren(...shown(frame, await survey.look()));
     } catch (error) {
-      if (!(error instanceof Stop)) throw error;
-      return frame.show(say("look.title"), h("p", { class: "warning" }, say(`stop.${error.reason}`)));
+      return failed(frame, "look.title", error);
     }
     if (both) whole.replaceChildren(h("p", { class: "note" }, say("look.given")), place);
     else see.remove();
     return place.focus();
   };
-  const both = kept.key !== null && rule === "blind", level = both ? "h3" : "h2";
+  const closed = survey.state === "closed", able = kept.key !== null && !closed, both = able && rule === "blind", level = both ? "h3" : "h2";
   const [withdraw, see] = [
     h("section", {}, h(level, {}, say("withdraw.title")), h("p", {}, say("withdraw.text")), confirmed(frame)),
     h("section", {}, h(level, {}, say("look.title")), h("p", {}, say(both ? "look.text" : "look.free")), button(say("look.act"), look)),
   ];
-  const buttons = h("div", { class: "pair" }, see, kept.key !== null && withdraw);
-  const gone = kept.key === null && rule !== "none" && h("p", { class: "note" }, say(kept.byHand ? "withdraw.byhand" : "look.given"));
+  const buttons = h("div", { class: "pair" }, see, able && withdraw);
+  const why = kept.key !== null ? "withdraw.closed" : kept.byHand ? "withdraw.byhand" : "look.given";
+  const gone = !able && rule !== "none" && h("p", { class: "note" }, say(why));
   const whole = h("div", {}, both && h("h2", {}, say("choice.title")), buttons, gone, place);
   return whole;
 }
+
+/** @param {unknown} error */
+const reasonOf = (error) => (error instanceof Stop ? error.reason : error instanceof DOMException ? "store" : "unexpected");
+
+/** @type {(frame: Frame, title: string, error: unknown) => void} */
+const failed = (frame, title, error) => frame.show(say(title), h("p", { class: "warning" }, say(`stop.${reasonOf(error)}`)));
 
 /** @param {Frame} frame */
 function confirmed(frame) {
@@ -102,9 +109,8 @@ async function takeBack(frame) {
   frame.show(say("withdraw.title"), status);
   try {
     await frame.survey.withdraw(({ seconds }) => status.replaceChildren(say("sending.waiting", { count: seconds })));
-  } catch (error) { // another tab was first
-    if (!(error instanceof Stop)) throw error;
-    return frame.show(say("withdraw.title"), h("p", { class: "warning" }, say(`stop.${error.reason}`)));
+  } catch (error) { // another tab was first, or the store fails
+    return failed(frame, "withdraw.title", error);
   }
   return receipt(frame);
 }
@@ -112,23 +118,37 @@ async function takeBack(frame) {
 /** @type {(frame: Frame, kept: Kept) => HTMLElement[]} */
 function shown({ survey, wordsOf }, kept) {
   const { collection } = survey, { value } = JSON.parse(String(kept.text));
-  /** @type {[string, number][]} */
-  const cells = [];
-  if (collection.kind === "questionnaire") collection.names.forEach((name, k) => cells.push([name, value[k]]));
-  else if (factsOf(collection, kept.question)[0].sent === "answers" && collection.asked(kept.question).every((name) => collection.choices(name))) {
-    const names = collection.asked(kept.question);
-    const order = [names.at(-1), ...names.slice(0, -1)]; // the class varies slowest
-    let left = value[0];
-    for (const name of order.reverse()) {
-      const size = collection.choices(String(name))?.length ?? 1;
-      cells.unshift([String(name), left % size]);
-      left = Math.floor(left / size);
-    }
+  /** @type {(name: string, cell: number) => string} */
+  const label = (name, cell) => labelOf((collection.choices(name) ?? [])[cell], wordsOf(name).answers);
+  /** @type {(cells: [string, number][]) => HTMLElement} */
+  const answered = (cells) => h("dl", {}, ...cells.flatMap(([name, cell]) => [h("dt", {}, wordsOf(name).wording), h("dd", {}, label(name, cell))]));
+  let words = "sent.coded", told = null;
+  if (collection.kind === "questionnaire") {
+    words = "sent.answers";
+    told = answered(collection.names.map((name, k) => [name, value[k]]));
+  } else if (collection.asked(kept.question).every((name) => collection.choices(name))) {
+    const { mechanism, parameters } = collection.document.questions[kept.question], [{ sent }] = factsOf(collection, kept.question);
+    const cells = sent === "noise" ? [] : listed(mechanism, parameters, value).map((cell) => namedCells(collection, kept.question, cell));
+    if (sent === "answers") [words, told] = ["sent.answers", answered(cells[0])];
+    else if (cells.length) [words, told] = ["sent.list", h("ul", { class: "list", tabindex: "0", "aria-label": say("sent.title") }, ...cells.map((one) => h("li", {}, one.map(([name, cell]) => label(name, cell)).join(" · "))))];
   }
-  const list = cells.flatMap(([name, cell]) => {
-    const choices = collection.choices(name), words = wordsOf(name);
-    return [h("dt", {}, words.wording), h("dd", {}, choices ? labelOf(choices[cell], words.answers) : String(cell))];
-  });
-  return [h("h2", {}, say("sent.title")), h("p", {}, say(list.length ? "sent.answers" : "sent.coded")), ...(list.length ? [h("dl", {}, ...list)] : []),
+  return [h("h2", {}, say("sent.title")), h("p", {}, say(words)), ...(told ? [told] : []),
     h("pre", { tabindex: "0", "aria-label": say("sent.message") }, String(kept.text))];
+}
+
+/**
+ * A cell of a question of a plan as the answers that it stands for.
+ * @type {(collection: import("./draw.js").Collection, question: number, cell: number) => [string, number][]}
+ */
+function namedCells(collection, question, cell) {
+  const names = collection.asked(question);
+  /** @type {[string, number][]} */
+  const found = [];
+  let left = cell;
+  for (const name of [/** @type {string} */ (names.at(-1)), ...names.slice(0, -1)].reverse()) { // the class varies slowest
+    const size = collection.choices(name)?.length ?? 1;
+    found.unshift([name, left % size]);
+    left = Math.floor(left / size);
+  }
+  return found;
 }

@@ -9,7 +9,7 @@
  * @module respond
  */
 
-import { collectionOf, DrawError } from "./draw.js";
+import { collectionOf, digestOf, DrawError } from "./draw.js";
 import { ask, reasonOf, send, withdraw } from "./send.js";
 
 /** @import { Keep, Kept } from "./keep.js" */
@@ -28,13 +28,29 @@ export class Stop extends Error {
 }
 
 /** @param {string} text */
-async function hashOf(text) {
-  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return Array.from(bytes.slice(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const hashOf = (text) => digestOf(new TextEncoder().encode(text));
+
+/**
+ * The one way to write an announcement: keys in the order of code points, no spaces. Its SHA-256 is
+ * its digest.
+ * @param {any} value Texts, whole numbers, true and false, in lists and by names.
+ * @returns {string}
+ */
+export function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.keys(value).sort(inOrder).map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join()}}`;
+}
+
+/** @type {(one: string, other: string) => number} */
+function inOrder(one, other) {
+  const [a, b] = [one, other].map((text) => Array.from(text, (letter) => Number(letter.codePointAt(0))));
+  const k = a.findIndex((point, place) => point !== b[place]);
+  return k < 0 ? a.length - b.length : a[k] - (b[k] ?? -1);
 }
 
 /**
- * What the part of a link after # says: `#c=CODE&d=DIGEST`.
+ * What the part of a link after # says: `#c=CODE&d=DIGEST`, the latter of the announcement.
  * @param {string} fragment
  */
 export function linkOf(fragment) {
@@ -70,7 +86,8 @@ export class Survey {
   }
 
   /**
-   * Fetch a survey and check that its document is the one that was announced.
+   * Fetch a survey. Its announcement must be the one of the link, where that names one, and its
+   * document the one that the announcement names.
    * @param {string} address Such as https://survey.example.org/api/v1/surveys/health
    * @param {Promise<Keep>} keep
    * @param {{ code: string, digest: string }} link
@@ -79,9 +96,10 @@ export class Survey {
     const [described, bytes] = await Promise.all([
       json(address), answerOf(`${address}/document`, { cache: "default" }).then((answer) => answer.arrayBuffer()),
     ]);
-    const { announcement } = described;
+    const { announcement } = described, { digest: sealed, ...told } = announcement;
+    const announced = await hashOf(canonical(told)), wanted = link.digest ? `sha256:${link.digest}` : sealed;
+    if (announced !== wanted || announced !== sealed) throw new Stop("digest");
     const digest = announcement.collection;
-    if (link.digest && link.digest !== digest.replace("sha256:", "")) throw new Stop("digest");
     try {
       const collection = await collectionOf(bytes, { digest, unprotected: announcement.unprotected });
       const survey = new Survey(address, await keep, described, collection);
@@ -100,9 +118,7 @@ export class Survey {
   /** What was kept here before, for this code or, without one, for whoever was here last. */
   async #found(/** @type {string} */ code) {
     const { digest } = this.collection;
-    /** @type {Kept[]} */
-    const reports = await this.keep.all("report");
-    const questions = await this.keep.all("question");
+    const [reports, questions] = await Promise.all([this.keep.all("report"), this.keep.all("question")]);
     const mine = [...reports, ...questions].filter((one) => one.collection === digest);
     const places = [...new Set(mine.map((one) => one.place))];
     if (this.invited && !code) {
@@ -162,10 +178,20 @@ export class Survey {
    * @param {(waiting: Waiting) => void} told
    */
   async send(told) {
-    const { text, code } = /** @type {Kept} */ (this.kept);
-    const { outcome, reason } = await send(`${this.address}/reports`, String(text), { code, told });
+    const unsent = (/** @type {Kept} */ kept) => ["kept", "refused"].includes(kept.state);
+    const message = async () => { // people may clear the store meanwhile, and answer again in another tab
+      const mine = /** @type {Kept} */ (this.kept), kept = await this.keep.restored(mine).catch(() => mine);
+      this.kept = kept;
+      return unsent(kept) ? kept : null;
+    };
+    const { outcome, reason } = await send(`${this.address}/reports`, message, told);
     const change = outcome === "refused" ? { state: /** @type {const} */ ("refused"), reason } : { state: /** @type {const} */ ("sent"), code: "" };
-    return this.#update((kept) => (["kept", "refused"].includes(kept.state) ? change : {}));
+    try {
+      return await this.#update((kept) => (unsent(kept) ? change : {}));
+    } catch { // it has arrived; on the next visit it is sent once more, which changes nothing
+      this.kept = { .../** @type {Kept} */ (this.kept), ...change };
+      return this.kept;
+    }
   }
 
   /** Look at what was sent. The key goes first, for good. */
@@ -189,7 +215,7 @@ export class Survey {
     });
     const { id, key } = /** @type {Kept} */ (this.kept);
     const { outcome, reason } = await withdraw(`${this.address}/reports`, id, String(key), told);
-    if (outcome !== "refused") await this.#update(() => ({ state: "withdrawn", text: null, key: null }));
+    if (outcome !== "refused" || reason === "not-found") await this.#update(() => ({ state: "withdrawn", text: null, key: null }));
     else await this.#update(() => ({ state: "sent", reason }));
     return this.kept;
   }
@@ -201,13 +227,13 @@ export class Survey {
 
   /** @param {Parameters<Keep["update"]>[1]} change */
   async #update(change) {
-    this.kept = await this.keep.update(this.place, change);
+    this.kept = await this.keep.update(/** @type {Kept} */ (this.kept), change);
     return this.kept;
   }
 }
 
 /** @type {(digest: string, code: string) => Promise<string>} */
-const placeOf = async (digest, code) => `${digest}|${code ? await hashOf(code) : ""}`;
+const placeOf = async (digest, code) => `${digest}|${code ? (await hashOf(code)).slice(7, 39) : ""}`;
 
 /** @param {string} url @param {RequestInit} [options] */
 async function answerOf(url, options) {

@@ -16,15 +16,21 @@ const LONGEST = 60, PATIENCE = 30;
 /**
  * POST a report.
  * @param {string} url
- * @param {string} text
- * @param {object} options
- * @param {string} [options.code] Of an invitation.
- * @param {(waiting: Waiting) => void} options.told Called before each wait.
+ * @param {() => Promise<{ text: string | null, id: string, code: string } | null>} message Asked
+ *   before every attempt; null where nothing is left to send.
+ * @param {(waiting: Waiting) => void} told Called before each wait.
  * @returns {Promise<Sent>}
  */
-export async function send(url, text, { code = "", told }) {
-  const headers = { "Content-Type": "application/json", ...(code ? { Invitation: code } : {}) };
-  return persist(() => ask(url, { method: "POST", body: text, headers }), told);
+export async function send(url, message, told) {
+  return persist(async () => {
+    const sent = await message();
+    if (!sent) return "repeated";
+    const headers = { "Content-Type": "application/json", ...(sent.code ? { Invitation: sent.code } : {}) };
+    const answer = await ask(url, { method: "POST", body: sent.text, headers });
+    if (!answer.ok) return answer;
+    const { outcome, id } = await answer.json();
+    return id === sent.id && ["counted", "repeated"].includes(outcome) ? outcome : answer;
+  }, told);
 }
 
 /**
@@ -38,7 +44,10 @@ export async function send(url, text, { code = "", told }) {
 export async function withdraw(url, id, key, told) {
   const body = JSON.stringify({ key });
   const options = { method: "DELETE", body, headers: { "Content-Type": "application/json" } };
-  return persist(() => ask(`${url}/${id}`, options), told);
+  return persist(async () => {
+    const answer = await ask(`${url}/${id}`, options);
+    return answer.status === 204 ? "counted" : answer;
+  }, told);
 }
 
 /**
@@ -51,26 +60,33 @@ export function ask(url, options = {}) {
   return fetch(url, { cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal, ...options });
 }
 
-/** @type {(attempt: () => Promise<Response>, told: (waiting: Waiting) => void) => Promise<Sent>} */
+/**
+ * Only what the server itself says counts: somebody on the way (a proxy, the page of a hotel) may
+ * answer anything, also that all is well.
+ * @type {(attempt: () => Promise<Response | "counted" | "repeated">, told: (waiting: Waiting) => void) => Promise<Sent>}
+ */
 async function persist(attempt, told) {
   for (let tries = 1; ; tries++) {
     let least = 0;
     try {
       const answer = await attempt();
-      if (answer.ok) return { outcome: answer.status === 200 ? "repeated" : "counted", reason: "" };
-      if (answer.status < 500 && ![408, 429].includes(answer.status)) return { outcome: "refused", reason: await reasonOf(answer) };
+      if (typeof answer === "string") return { outcome: answer, reason: "" };
+      if (answer.status < 500 && ![408, 429].includes(answer.status)) {
+        const reason = await reasonOf(answer);
+        if (reason) return { outcome: "refused", reason };
+      }
       least = Number(answer.headers.get("Retry-After")) || 0;
     } catch { /* no answer: it may have arrived, so the same bytes go again */ }
     await wait(Math.min(LONGEST, Math.max(2 ** (tries - 1), least)), tries, told);
   }
 }
 
-/** @param {Response} answer */
+/** The name of a problem; empty where the server has not said one. @param {Response} answer */
 export async function reasonOf(answer) {
   try {
-    return String((await answer.json()).type).replace("urn:discreet:problem:", "");
+    return /^urn:discreet:problem:([a-z-]+)$/.exec((await answer.json()).type)?.[1] ?? "";
   } catch {
-    return `http-${answer.status}`;
+    return "";
   }
 }
 

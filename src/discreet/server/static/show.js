@@ -11,7 +11,7 @@
 
 /** @type {{ [name: string]: any }} */
 let words = {};
-let language = "en";
+let language = "en", region = "en";
 
 /** The catalogues that this page may load: language tag -> link. */
 const catalogues = () => new Map(Array.from(document.querySelectorAll("link[data-words]"), (link) => {
@@ -48,6 +48,7 @@ export async function speak(tag) {
     words = await answer.json();
   }
   language = chosen;
+  region = navigator.languages.find((one) => base(one) === base(chosen)) ?? chosen; // dates as people write them
   document.documentElement.lang = tag;
   document.documentElement.dir = words.direction;
 }
@@ -73,11 +74,11 @@ export const known = (key) => words[key] !== undefined;
 /** @param {number} value @param {number} [digits] At least so many count; whole numbers are whole. */
 export function number(value, digits = 3) {
   const whole = Number.isFinite(value) ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 1;
-  return new Intl.NumberFormat(language, { maximumSignificantDigits: Math.min(21, Math.max(digits, whole)) }).format(value);
+  return new Intl.NumberFormat(region, { maximumSignificantDigits: Math.min(21, Math.max(digits, whole)) }).format(value);
 }
 
 /** @param {string} day As 2027-03-31. */
-export const day = (day) => new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
+export const day = (day) => new Intl.DateTimeFormat(region, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
 /** @param {string[]} texts */
 export const list = (texts) => new Intl.ListFormat(language, { type: "conjunction" }).format(texts);
@@ -98,6 +99,9 @@ export function h(tag, attributes = {}, ...children) {
   made.append(.../** @type {(Node | string)[]} */ (children.filter((one) => one !== null && one !== false && one !== undefined && one !== "")));
   return made;
 }
+
+/** A link beside the survey: in a tab of its own, since answers do not outlive this page. @type {(href: string, text: string) => HTMLElement} */
+export const aside = (href, text) => h("a", { href, target: "_blank", rel: "noopener" }, say("aside", { text }));
 
 /**
  * Texts of the collector: an empty line begins a paragraph.
