@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +49,13 @@ def _spark_missing() -> str | None:
     return None
 
 
+@pytest.fixture(autouse=True)
+def nobody_was_fitted_before() -> None:
+    """What one test fits adds to no account of another."""
+    if (seen := sys.modules.get("discreet.estimators.seen")) is not None:
+        seen.SEEN.forget()
+
+
 if importlib.util.find_spec("hypothesis"):
     from hypothesis import settings
 
@@ -69,9 +77,16 @@ NEEDS = {
 }
 
 
+STARTED = {"postgres", "chromium"}
+"""Fixtures that start a program, which takes seconds: what needs one is ``slow``."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = {name: find() for name, find in NEEDS.items()}
     for item in items:
+        if STARTED & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
         for name, reason in missing.items():
             if reason and item.get_closest_marker(name):
                 if os.environ.get(f"REQUIRE_{name.upper()}") == "1":

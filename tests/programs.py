@@ -63,7 +63,7 @@ def missing() -> str | None:
     return None
 
 
-def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = ()) -> Path:
+def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = (), bare: bool = True) -> Path:
     """Copy the JavaScript of the package into a folder, with some lines changed.
 
     Parameters
@@ -71,7 +71,11 @@ def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = ()) -> Path:
     folder : path
     changes : iterable of (file, old, new)
         What to replace; each old text must occur.
+    bare : bool, default True
+        Without comments, as it is served.
     """
+    from discreet.server.bundle import served
+
     copy = folder / "static"
     shutil.copytree(STATIC, copy)
     (copy / "package.json").write_text('{"type": "module"}')
@@ -79,6 +83,8 @@ def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = ()) -> Path:
         text = (copy / name).read_text(encoding="utf-8")
         assert old in text, f"{name} no longer holds {old!r}: this change must be written again"
         (copy / name).write_text(text.replace(old, new), encoding="utf-8")
+    for path in copy.rglob("*.js") if bare else ():
+        path.write_bytes(served(path.read_text(encoding="utf-8"), path.suffix))
     return copy
 
 

@@ -16,9 +16,10 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if ">>> " in path.read_text()
 )
+LONG = {"discreet.audit.tables": pytest.mark.slow}
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=LONG.get(one, ())) for one in MODULES])
 def test_examples_give_what_they_say(name):
     found = doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS)
     assert found.failed == 0

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import stat
-import sys
 from pathlib import Path
 
 import pytest
 
-from discreet import documents
-from discreet.documents import canonical_document, dump, locked, replacing, write_atomic
+import windows
+from discreet import documents, locks
+from discreet.collection.store import FolderStore
+from discreet.documents import canonical_document, dump, replacing, write_atomic
 from discreet.errors import FormatError
+from discreet.locks import locked
 
 
 def mode(path: Path) -> int:
@@ -132,12 +135,14 @@ def test_where_nothing_can_be_written_a_sentence_says_why(
 
 
 def test_everyone_writes_through_the_one_writer() -> None:
-    """Renames, links, syncs and locks happen in documents.py alone."""
+    """Renames, links and syncs happen in documents.py alone, locks in locks.py."""
     package = Path(documents.__file__).parent
     for file in package.rglob("*.py"):
+        text = file.read_text()
+        if file.name != "locks.py":
+            assert "fcntl" not in text, file.relative_to(package)
         if file.name != "documents.py":
-            text = file.read_text()
-            for word in ("fcntl", "os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
+            for word in ("os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
                 assert word not in text, f"{file.relative_to(package)} uses {word}"
 
 
@@ -155,10 +160,35 @@ def test_what_is_held_is_refused_or_waited_for_and_given_back(tmp_path: Path) ->
 def test_without_file_locks_nothing_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(locks, "msvcrt", None)
     with pytest.raises(FormatError, match="no file locks"), locked(tmp_path / "lock"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_the_locks_of_windows_hold_files_and_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows.pretended(monkeypatch.setattr)
+    for path in (tmp_path / "lock", tmp_path):
+        with locked(path), pytest.raises(FormatError, match="taken"), locked(path, "taken"):
+            pass
+        with locked(path, "taken"):
+            pass
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".lock", "lock"]
+    store = FolderStore(tmp_path / "kept")
+    assert store.draw("sha256:" + "0" * 64, 0, 2, 1.5) == 2
+    assert (tmp_path / "kept" / ".lock").exists()
+    assert list(FolderStore(tmp_path / "kept").charges().values()) == [1.5]
+
+
+def test_a_lock_that_fails_for_another_reason_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows.pretended(monkeypatch.setattr, failing=errno.EIO)
+    with pytest.raises(FormatError, match="cannot be locked"), locked(tmp_path / "lock"):
+        pytest.fail("went on without a lock")
 
 
 def test_a_sealed_document_that_was_changed_is_refused() -> None:

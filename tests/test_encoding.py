@@ -82,8 +82,8 @@ def test_small_whole_numbers_are_looked_up_without_hashing():
         ("colour", ["green"], "'green' is not one of the public values (red, blue)"),
         ("flag", [None], "missing although the feature is not optional"),
         ("kids", [None], "missing although the feature is not optional"),
-        ("kids", [1.5], "not a whole number although integer=True"),
-        ("age", [140], "140 lies outside the public bounds [0, 10]; widen the schema or clip"),
+        ("kids", [1.5], "not a whole number although its integer is true"),
+        ("age", [140], "140 lies outside the public bounds [0, 10]; widen the schema, or"),
         ("age", [-1, 3], "-1 lies outside"),
         ("age", [math.inf], "inf lies outside"),
         ("age", ["young"], "'young' is not a number; if it means missing"),
@@ -122,7 +122,7 @@ def test_whole_numbers_get_whole_bins():
 
 
 def test_bad_bins_are_refused():
-    with pytest.raises(SchemaError, match="at least 1"):
+    with pytest.raises(SchemaError, match="from 1 to"):
         equal_width(Numeric("a", 0, 1), 0)
     with pytest.raises(SchemaError, match="no public bounds"):
         equal_width(Numeric("a"), 4)
@@ -132,6 +132,7 @@ def test_bad_bins_are_refused():
         Cells.of(schema(), "age", {"age": [50]})
 
 
+@pytest.mark.slow
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.lists(st.floats(0, 1), min_size=1))
 def test_the_grid_is_fine_and_its_step_a_power_of_two(lower, span, shares):
     feature = Numeric("x", lower, lower + span)

@@ -10,11 +10,14 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from discreet import Categorical, Schema
+from discreet import ledger as ledger_module
 from discreet.documents import canonical, digest_of
 from discreet.errors import FormatError, PrivacyError
 from discreet.ledger import Ledger
@@ -40,9 +43,10 @@ def spent(path):
     return sum(Fraction(repr(entry.epsilon)) for entry in Ledger(path).read().entries)
 
 
-def charging(path, amount, times):
+def charging(path, amount, times, *, windows=False):
+    program = [str(Path(__file__).with_name("windows.py"))] if windows else ["-c"]
     return subprocess.Popen(
-        [sys.executable, "-c", CHARGE, str(path), str(amount), str(times)],
+        [sys.executable, *program, CHARGE, str(path), str(amount), str(times)],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -189,6 +193,7 @@ def test_no_password_is_kept(tmp_path, source, kept):
     assert "hunter2" not in path.read_text()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="these bits mean nothing on Windows")
 def test_only_its_owner_reads_a_ledger(tmp_path):
     before = os.umask(0)
     try:
@@ -204,17 +209,38 @@ def test_only_its_owner_reads_a_ledger(tmp_path):
 
 
 @pytest.mark.slow
-def test_concurrent_processes_never_overdraw(tmp_path):
+@pytest.mark.parametrize("windows", [False, True], ids=["fcntl", "msvcrt"])
+def test_concurrent_processes_never_overdraw(tmp_path, windows):
+    if windows and os.name == "nt":
+        pytest.skip("the other case is the real one here")
     path = tmp_path / "budget.json"
     Ledger.create(path, 1.0)
-    processes = [charging(path, 0.07, 6) for _ in range(4)]
+    processes = [charging(path, 0.07, 6, windows=windows) for _ in range(4)]
     answers = " ".join(process.communicate(timeout=60)[0] for process in processes).split()
     assert answers.count("paid") == 14  # 14 * 0.07 <= 1 < 15 * 0.07
     assert answers.count("refused") == 10
     assert spent(path) == Fraction("0.98")
 
 
+def test_twin_without_its_lock_a_ledger_is_overdrawn(tmp_path, monkeypatch):
+    """A second charge between the reading and the writing of the first: both are paid."""
+    path = tmp_path / "budget.json"
+    ledger, write, paid = Ledger.create(path, 1.0), ledger_module.write_atomic, []
+
+    def late(*given, **how):
+        monkeypatch.setattr(ledger_module, "write_atomic", write)
+        paid.append(Ledger(path).charge(Guarantee(0.7), "second"))
+        return write(*given, **how)
+
+    monkeypatch.setattr(Ledger, "_locked", lambda self: nullcontext())
+    monkeypatch.setattr(ledger_module, "write_atomic", late)
+    paid.append(ledger.charge(Guarantee(0.7), "first"))
+    assert len(paid) == 2  # 1.4 of 1.0
+    assert spent(path) == Fraction("0.7")  # and one of them is forgotten
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is for POSIX")
 def test_a_killed_process_never_refunds(tmp_path):
     """Whatever a process was told to be paid is in the ledger after kill -9, and it is whole."""
     path = tmp_path / "budget.json"

@@ -6,12 +6,8 @@ from pathlib import Path
 import pytest
 
 from discreet import Guarantee, PrivacyError
-from discreet.privacy import (
-    Charge,
-    GuaranteeBody,
-    epsilon_of_channel,
-    epsilon_of_rho,
-)
+from discreet.losses import epsilon_of_channel, epsilon_of_rho
+from discreet.privacy import Charge, GuaranteeBody
 
 
 def test_the_same_people_twice_costs_the_sum():
@@ -19,6 +15,21 @@ def test_the_same_people_twice_costs_the_sum():
     assert total.epsilon == 0.75
     assert total.delta == pytest.approx(1.1e-6)
     assert sum(charge.epsilon for charge in total.charges) == 0.75
+
+
+def test_each_part_of_a_promise_beside_another_is_the_larger_one():
+    """The larger epsilon and the larger delta, not those of one of the two."""
+    one, other = Guarantee(1.0, 1e-9, rho=0.1), Guarantee(0.5, 1e-3, rho=0.3)
+    for joined in (one.beside(other), other.beside(one)):
+        assert (joined.epsilon, joined.delta, joined.rho) == (1.0, 1e-3, 0.3)
+
+
+def test_what_reports_reveal_by_themselves_adds_up_for_the_same_people():
+    one = Guarantee(0.5, 1e-6, trust="local", unshuffled=3.0)
+    other = Guarantee(0.25, 1e-6, trust="local", unshuffled=2.0)
+    assert one.then(other).alone == 5.0
+    assert one.then(Guarantee(1.0, trust="local")).alone == 4.0
+    assert one.beside(other).alone == 3.0
 
 
 def test_other_people_cost_the_larger():

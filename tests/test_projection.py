@@ -12,7 +12,7 @@ from discreet.model.evaluation import score
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
 from discreet.projection import Projection
 from discreet.statistics import Statistics
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Contents, count_arrays
 
 
 def public(**options):
@@ -56,8 +56,8 @@ def trained(bins=None, **options):
     step = projection(**options)
     columns = rows()
     codes = (np.nan_to_num(columns["height"], nan=100) > 100).astype(np.int32)
-    kind = {"bins": bins, "moments": None} if bins else {}
-    found = count_arrays(step.after, step.columns(columns), codes, **kind)
+    contents = Contents(bins, None if bins else "float")
+    found = count_arrays(step.after, step.columns(columns), codes, contents)
     return replace(found, projection=step), columns, codes
 
 

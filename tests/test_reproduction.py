@@ -1,6 +1,8 @@
 """Reproductions: finished cells are kept, changed code is noticed, pages carry every verdict."""
 
 import csv
+import gzip
+import hashlib
 import json
 
 import numpy as np
@@ -8,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from discreet.cli import main
-from discreet.papers import mechanisms, multi_party, reproduction, smooth_sensitivity
+from discreet.papers import local_nb, mechanisms, multi_party, reproduction, smooth_sensitivity
 from discreet.papers.local_nb import _everyone_answers_all
-from discreet.papers.reproduction import PAPERS, Cell, Results, Run, reproduce
+from discreet.papers.reproduction import PAPERS, Run, left_out, reproduce
+from discreet.papers.results import Cell, Gap, Results, every, verdict
 
 
 @pytest.fixture
@@ -82,6 +85,7 @@ def test_the_listings_have_the_epsilons_that_enumeration_gives():
     assert found["5.4 Piecewise, grid 16"] > np.log(2 * 16)
 
 
+@pytest.mark.slow
 def test_a_verdict_follows_the_figures():
     """The known-bad twin: with other values the same statement gets another verdict."""
     cells = [c for c in mechanisms.cells(True) if c.figure != "bayes"]
@@ -99,6 +103,89 @@ def test_a_verdict_follows_the_figures():
     assert bad["Piecewise is good at small and at large epsilon"] == "does not hold"
     crossing = "Laplace is worse than Duchi below epsilon 2.3 and better above"
     assert bad[crossing] != "holds"
+
+
+def test_words_layout_and_verdicts_do_not_make_cells_stale_and_code_does():
+    source = '''
+"""A paper."""
+from discreet.papers.results import Cell
+TITLE = "old"
+def compute(cell):
+    """Old words."""
+    return 2 * cell  # why
+'''
+    rest = f"\n{reproduction.JUDGED}\ndef statements(): ...\n"
+    meaning = reproduction._meaning(source)
+    for old, new in (
+        ("A paper", "This paper"),
+        ("Cell", "Cell, Gap"),
+        ('"old"', '"new"'),
+        ("Old words", "New words"),
+        ("  # why", ""),
+    ):
+        assert old in source
+        assert reproduction._meaning(source.replace(old, new) + rest) == meaning
+    assert reproduction._meaning(source.replace("2 *", "3 *")) != meaning
+
+
+def test_a_difference_is_judged_by_its_interval():
+    """Pairs share their split, so what splits have in common does not blur the difference."""
+    splits = np.random.default_rng(0).normal(0.8, 0.1, 20)
+    noise = np.random.default_rng(1).normal(0, 0.002, 20)
+    paired = Gap.of(splits + 0.01 + noise, splits)
+    assert paired.above() is True
+    assert paired.above(0.01) is None
+    assert paired.above(0.02) is False
+    assert paired.within(0.02) is True
+    assert paired.within(0.01) is None
+    assert paired.within(0.005) is False
+    assert Gap.of(splits + 0.01 + noise, list(reversed(splits))).above() is None
+    assert Gap.of([0.91, 0.92, 0.93], 0.9).mean == pytest.approx(0.02)
+    one, many = Gap.of(noise, 0.0), Gap.of(noise, 0.0, comparisons=50)
+    assert one.high - one.low < many.high - many.low
+
+
+def test_intervals_are_right_as_often_as_they_say():
+    rng = np.random.default_rng(5)
+    missed = sum(Gap.of(rng.normal(0, 1, 10), 0.0).above() is not None for _ in range(2000))
+    assert 60 < missed < 145  # 5 % of 2000, by more than four standard errors either way
+
+
+def test_a_verdict_names_what_is_undecided():
+    assert verdict({"a": True, "b": True}) == "holds"
+    assert verdict({"a": False, "b": False}) == "does not hold"
+    assert verdict({"a": True, "b": False, "c": None}) == "holds only on a (undecided on c)"
+    assert verdict({"per person": False, "per report": True}, "") == "holds only per report"
+    assert verdict({"a": None}) == "undecided"
+    assert verdict({"a": True, "b": None}) == "holds, but undecided on b"
+    assert verdict({"a": False, "b": None}) == "does not hold (undecided on b)"
+    assert every([True, None]) is None
+    assert every([True, None, False]) is False
+    assert every([True, True]) is True
+
+
+def near(gap, seed):
+    """Results in which the best oracle is so far below no privacy, up to noise and splits."""
+    rng = np.random.default_rng(seed)
+    splits = rng.normal(0.9, 0.02, 20)
+    values = {Cell.of("2", table="car", oracle="none"): {"accuracy": list(splits)}}
+    for oracle in local_nb.ORACLES:
+        for reading in local_nb.READINGS:
+            cell = Cell.of("2", table="car", oracle=oracle, epsilon=3.0, reading=reading)
+            values[cell] = {"accuracy": list(splits - gap + rng.normal(0, 0.01, 20))}
+    return Results(values)
+
+
+def test_very_close_does_not_hang_on_the_seed():
+    """The twin, a mean against a limit, changes its mind where the truth is at the limit."""
+    for gap, told in ((0.005, "holds"), (0.04, "does not hold"), (0.02, "undecided")):
+        found = [near(gap, seed) for seed in range(20)]
+        assert {local_nb._near(one, ["car"], 3.0).verdict for one in found} == {told}
+    about = {"table": "car", "oracle": "de", "epsilon": 3.0, "reading": "per report"}
+    twin = {
+        one.mean("2", table="car", oracle="none") - one.mean("2", **about) < 0.02 for one in found
+    }
+    assert twin == {True, False}
 
 
 @pytest.mark.data
@@ -146,3 +233,29 @@ def test_the_command_lists_its_papers_and_writes_where_it_is_told(tmp_path, monk
     assert json.loads(done.stdout)["pages"] == {"surveys": "papers/surveys.md"}
     assert (tmp_path / "papers/surveys/cells.csv").exists()
     assert CliRunner().invoke(main, ["reproduce", "nothing"]).exit_code == 2
+
+
+def test_the_census_is_asked_for_in_words_and_used_where_it_is(tmp_path, monkeypatch):
+    """Nobody may pass the extract on: who has it puts it beside the benchmark tables."""
+    monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
+    sentence = left_out("smooth-sensitivity")
+    assert "census_1940.csv.gz" in sentence
+    assert "DISCREET_DATA" in sentence
+    assert left_out("surveys") == ""
+    assert not [c for c in smooth_sensitivity.cells(False) if "census_1940" in str(c)]
+    rows = b"age,employed\n30,yes\n61,no\n45,yes\n"
+    facts = {
+        "rows": 3,
+        "sha256": hashlib.sha256(rows).hexdigest(),
+        "features": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 100}],
+        "target": "employed",
+        "classes": ["no", "yes"],
+    }
+    (tmp_path / "census_1940.json").write_text(json.dumps(facts))
+    (tmp_path / "census_1940.csv.gz").write_bytes(gzip.compress(rows))
+    assert left_out("smooth-sensitivity") == ""
+    asked = [c for c in smooth_sensitivity.cells(False) if "census_1940" in str(c)]
+    assert {c["epsilon"] for c in asked if "epsilon" in dict(c.parameters)} == {0.1, 0.5, 1, 2, 5}
+    X, y, schema = smooth_sensitivity._rows("census_1940")
+    assert sorted(y) == ["no", "yes", "yes"]
+    assert list(schema.names) == list(X.columns) == ["age"]

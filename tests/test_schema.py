@@ -107,13 +107,13 @@ def test_a_schema_may_be_written_by_hand_without_ceremony():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "truncated"),
+        ("", "is empty"),
         ("[1, 2]", "holds a JSON object"),
         ('{"format": "discreet/model", "version": 1}', "not a discreet schema"),
         ('{"format": "discreet/schema", "version": 99}', "update discreet"),
         ('{"format": "discreet/schema", "version": 1}', "misshapen"),
         ('{"format": "discreet/schema", "version": true}', "invalid version"),
-        ("[" * 100_000, "not a whole schema file"),
+        ("[" * 100_000, "does not begin with an opening brace"),
     ],
 )
 def test_a_broken_file_is_refused_with_a_reason(text, says):

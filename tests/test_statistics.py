@@ -14,7 +14,7 @@ from discreet import (
     Statistics,
 )
 from discreet.statistics import Table, precision_weighted
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Contents, count_arrays
 
 
 def public(**options):
@@ -57,14 +57,20 @@ def test_two_halves_add_up_to_the_whole():
     half = 400
     parts = [
         count_arrays(
-            public(), {n: c[s] for n, c in columns.items()}, codes[s], bins=7, order=True, moments=m
+            public(),
+            {n: c[s] for n, c in columns.items()},
+            codes[s],
+            Contents(bins=7, order=True, moments=m),
         )
         for m in ("float", "grid")
         for s in (slice(half), slice(half, None))
     ]
     for whole, one, two in (
-        (count_arrays(public(), columns, codes, bins=7, order=True), *parts[:2]),
-        (count_arrays(public(), columns, codes, bins=7, moments="grid", order=True), *parts[2:]),
+        (count_arrays(public(), columns, codes, Contents(bins=7, order=True)), *parts[:2]),
+        (
+            count_arrays(public(), columns, codes, Contents(bins=7, moments="grid", order=True)),
+            *parts[2:],
+        ),
     ):
         same(one + two, whole, rtol=1e-12)
         added, direct = (one + two).orders["age"], whole.orders["age"]
@@ -89,7 +95,7 @@ def test_sums_far_from_zero_keep_their_digits():
 
 def test_grid_sums_are_integers_near_the_truth():
     columns, codes = rows(5000)
-    moments = count_arrays(public(), columns, codes, moments="grid").moments["age"]
+    moments = count_arrays(public(), columns, codes, Contents(moments="grid")).moments["age"]
     assert moments.totals.dtype == moments.squares.dtype == np.int64
     for c in (0, 1):
         truth = columns["age"][codes == c]
@@ -100,19 +106,19 @@ def test_grid_sums_are_integers_near_the_truth():
 def test_weights_count_as_repetitions():
     columns, codes = rows(300)
     times = np.random.default_rng(2).integers(0, 4, 300)
-    weighted = count_arrays(public(), columns, codes, weights=times.astype(float), bins=5)
+    weighted = count_arrays(public(), columns, codes, Contents(bins=5), weights=times.astype(float))
     repeated = count_arrays(
         public(),
         {n: np.repeat(c, times) for n, c in columns.items()},
         np.repeat(codes, times),
-        bins=5,
+        Contents(bins=5),
     )
     same(weighted, repeated, rtol=1e-10)
     for wrong in ([1.0], -np.ones(300), np.full(300, np.nan)):
         with pytest.raises(SchemaError, match="weights"):
             count_arrays(public(), columns, codes, weights=wrong)
     with pytest.raises(SchemaError, match="moments='float'"):
-        count_arrays(public(), columns, codes, weights=np.ones(300), moments="grid")
+        count_arrays(public(), columns, codes, Contents(moments="grid"), weights=np.ones(300))
 
 
 def test_other_people_other_schemas():
@@ -121,10 +127,10 @@ def test_other_people_other_schemas():
     with pytest.raises(EstimationError, match="different schemas"):
         one + count_arrays(public(unseen="other"), columns, codes)
     with pytest.raises(EstimationError, match="different features"):
-        one + count_arrays(public(), columns, codes, moments=None)
+        one + count_arrays(public(), columns, codes, Contents(moments=None))
     with pytest.raises(EstimationError, match="other cells"):
-        count_arrays(public(), columns, codes, bins=4) + count_arrays(
-            public(), columns, codes, bins=5
+        count_arrays(public(), columns, codes, Contents(bins=4)) + count_arrays(
+            public(), columns, codes, Contents(bins=5)
         )
     with pytest.raises(TypeError):
         one + 1
@@ -144,7 +150,7 @@ def test_the_promise_of_a_sum_is_the_weaker_one():
 def test_json_round_trip_and_damage():
     columns, codes = rows(200)
     for moments in ("grid", "float"):
-        before = count_arrays(public(), columns, codes, bins=6, moments=moments)
+        before = count_arrays(public(), columns, codes, Contents(bins=6, moments=moments))
         after = Statistics.from_json(before.to_json())
         same(before, after, rtol=0)
         assert after.tables["age"].cells == before.tables["age"].cells
@@ -170,8 +176,7 @@ def test_no_rows_are_all_zeros():
         public(),
         {"age": np.array([]), "colour": np.array([], dtype=object)},
         np.array([], dtype=np.int32),
-        bins=3,
-        order=True,
+        Contents(bins=3, order=True),
     )
     assert empty.totals.sum() == 0
     assert empty.tables["colour"].counts.shape == (2, 4)

@@ -32,12 +32,13 @@ from discreet.datasets import mortgage
 HOME = os.path.dirname(discreet.__file__) + os.sep
 PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
-FUNCTIONS, CROSSINGS = 219, 47
+FUNCTIONS, CROSSINGS = 189, 35
 """The walk of a CSV row as it is drawn; the first build had 229 functions and 39 crossings.
 
-Of these, 26 functions and 9 crossings correct the model, which the first build did not do.
+Of these, up to 21 functions and 3 crossings correct the model, which the first build did not do;
+four functions and one crossing are only there when a pair of features is chosen.
 """
-ALLOWED = 4
+ALLOWED = 1
 """A check more or less is no reason to fail."""
 
 ANSWERS = {

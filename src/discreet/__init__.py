@@ -16,6 +16,8 @@ _HOME = {
     "Numeric": "schema",
     "Schema": "schema",
     "Guarantee": "privacy",
+    "Ledger": "ledger",
+    "MemoryLedger": "ledger",
     "Statistics": "statistics",
     "estimate": "estimation",
     "NaiveBayesModel": "model",
@@ -44,7 +46,9 @@ __all__ = [
     "FederatedNB",
     "FormatError",
     "Guarantee",
+    "Ledger",
     "LocalNB",
+    "MemoryLedger",
     "MissingDependencyError",
     "MixedNB",
     "NaiveBayesModel",
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     )
     from discreet.estimation import estimate
     from discreet.estimators import CentralNB, FederatedNB, LocalNB, MixedNB, SurveyNB
+    from discreet.ledger import Ledger, MemoryLedger
     from discreet.model import NaiveBayesModel
     from discreet.privacy import Guarantee
     from discreet.randomness import CryptoRandom, SeededRandom

@@ -8,15 +8,16 @@ are settled together.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from discreet.collection.protocol import Collection
-from discreet.documents import Body, Document, json_of_yaml, load, read_text
+from discreet.documents import STRICT, Document, json_of_yaml, load, read_text, shape_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Guarantee
 from discreet.schema import Categorical, text_of
@@ -29,6 +30,8 @@ Withdrawal = Literal["none", "blind", "open"]
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
+"""Marks that turn the direction of what follows: “yes” could be read as “no”."""
 LONGEST = 20_000
 """Characters of one text."""
 REPORT = 1 << 16
@@ -46,7 +49,7 @@ class Asked:
     Parameters
     ----------
     wording : str
-    answers : sequence of str
+    answers : tuple of str
         A label for each answer of a question with listed answers, in their order; empty where the
         values themselves are shown, and for numbers.
     hint : str
@@ -54,8 +57,10 @@ class Asked:
     """
 
     wording: str
-    answers: Sequence[str] = ()
+    answers: tuple[str, ...] = ()
     hint: str = ""
+
+    __pydantic_config__: ClassVar = STRICT
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class Words:
     purpose: str = ""
     thanks: str = ""
     questions: Mapping[str, Asked] = field(default_factory=dict)
+
+    __pydantic_config__: ClassVar = STRICT
 
 
 @dataclass(frozen=True)
@@ -212,6 +219,13 @@ class Announcement(Document):
                 raise SchemaError(
                     f"question {number} may report numbers beyond 2^53, which browsers cannot hold"
                 )
+        for text in _texts([self.to_body(), json.loads(collection.canonical())]):
+            if turned := TURNING.search(text):
+                raise SchemaError(
+                    f"{text.encode('ascii', 'backslashreplace').decode()[:80]!r} holds U+"
+                    f"{ord(turned[0]):04X}, which shows the text after it in another order than it "
+                    "is read; leave it out (languages from right to left do not need it)"
+                )
         for language, words in self.words.items():
             self._check_words(collection, language, words)
 
@@ -250,39 +264,13 @@ class Announcement(Document):
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        return {
-            **{name: getattr(self, name) for name in _SETTINGS},
-            "words": {
-                language: {
-                    **{name: getattr(words, name) for name in _TEXTS},
-                    "questions": {
-                        name: {
-                            "wording": asked.wording,
-                            "answers": list(asked.answers),
-                            "hint": asked.hint,
-                        }
-                        for name, asked in words.questions.items()
-                    },
-                }
-                for language, words in self.words.items()
-            },
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Announcement:
         """Read an announcement, hand-written or sealed."""
         body = load(text, "announcement", VERSION, _Body, sealed=False)
-        words = {
-            language: Words(
-                **{name: getattr(one, name) for name in _TEXTS},
-                questions={
-                    name: Asked(asked.wording, tuple(asked.answers), asked.hint)
-                    for name, asked in one.questions.items()
-                },
-            )
-            for language, one in body.words.items()
-        }
-        return cls(**{name: getattr(body, name) for name in _SETTINGS}, words=words)
+        return cls(**{name: getattr(body, name) for name in _Body.model_fields})
 
     @classmethod
     def read(cls, path: str | Path) -> Announcement:
@@ -293,49 +281,7 @@ class Announcement(Document):
         return cls.from_json(text)
 
 
-_SETTINGS = (
-    "collection",
-    "name",
-    "asks",
-    "contact",
-    "language",
-    "opens",
-    "closes",
-    "entry",
-    "withdrawal",
-    "batch",
-    "unprotected",
-)
-_TEXTS = ("title", "introduction", "purpose", "thanks")
-
-
-class _AskedBody(Body):
-    wording: str
-    answers: list[str] = []
-    hint: str = ""
-
-
-class _WordsBody(Body):
-    title: str = ""
-    introduction: str = ""
-    purpose: str = ""
-    thanks: str = ""
-    questions: dict[str, _AskedBody] = {}
-
-
-class _Body(Body):
-    collection: str
-    name: str
-    asks: str = ""
-    contact: str = ""
-    words: dict[str, _WordsBody] = {}
-    language: str = ""
-    opens: str = ""
-    closes: str = ""
-    entry: Entry = "anyone"
-    withdrawal: Withdrawal = "blind"
-    batch: int = 100
-    unprotected: bool = False
+_Body = shape_of(Announcement)
 
 
 def _day(name: str, text: str) -> date | None:
@@ -348,7 +294,7 @@ def _day(name: str, text: str) -> date | None:
 def _texts(value: Any) -> Sequence[str]:
     if isinstance(value, Mapping):
         return [text for part in value.values() for text in _texts(part)] + [*map(str, value)]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
     return [value] if isinstance(value, str) else []
 
@@ -435,6 +381,4 @@ def example_of(collection: Collection, name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    import json
-
     return json.dumps(" ".join(text.split()), ensure_ascii=False)

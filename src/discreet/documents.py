@@ -9,6 +9,7 @@ reader sees the old content or the new one and a crash loses neither.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
@@ -17,15 +18,17 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import MISSING, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from discreet.errors import FormatError
 
 __all__ = [
+    "STRICT",
     "Body",
     "Document",
     "canonical",
@@ -34,11 +37,11 @@ __all__ = [
     "dump",
     "json_of_yaml",
     "load",
-    "locked",
     "move_atomic",
     "private_folder",
     "read_text",
     "replacing",
+    "shape_of",
     "write_atomic",
 ]
 
@@ -51,10 +54,28 @@ LARGEST_YAML = 1 << 20
 B = TypeVar("B", bound="Body")
 
 
+STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+
+
 class Body(BaseModel):
     """Base of the shapes on disk: unknown fields are refused, nothing is executed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+    model_config = STRICT
+
+
+def shape_of(value: type[Any]) -> type[Body]:
+    """The shape on disk of a dataclass whose fields travel as they are.
+
+    Dataclasses inside it say ``__pydantic_config__ = STRICT``, to refuse unknown fields as well.
+    """
+    hints, shape = get_type_hints(value), dict[str, Any]()
+    for one in fields(value):
+        default: Any = ... if one.default is MISSING else one.default
+        if one.default_factory is not MISSING:
+            default = Field(default_factory=one.default_factory)
+        shape[one.name] = (hints[one.name], default)
+    made: type[Body] = create_model(f"{value.__name__}Body", __base__=Body, **shape)
+    return made
 
 
 def _plain(value: Any) -> Any:
@@ -113,7 +134,7 @@ def dump(
     """Write a document of one kind as JSON text; sealed ones carry their digest."""
     whole = {"format": f"discreet/{kind}", "version": version, **_plain(body)}
     if sealed:
-        whole["digest"] = digest_of(canonical_document(kind, version, body))
+        whole["digest"] = digest_of(canonical(whole))
     return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
 
 
@@ -148,12 +169,43 @@ def parse(text: str | bytes, kind: str) -> dict[str, Any]:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(
-            f"this is not a whole {kind} file: {error}; it may be truncated, fetch it again"
-        ) from None
+        raise FormatError(_not_json(text, kind, error)) from None
     if not isinstance(whole, dict):
         raise FormatError(f"a {kind} file holds a JSON object, this one a {type(whole).__name__}")
     return whole
+
+
+MADE_BY = {
+    "schema": "discreet schema new DATA",
+    "plan": "discreet local plan",
+    "questionnaire": "discreet survey new",
+    "tally": "discreet local tally or discreet survey tally",
+    "model": "discreet train",
+    "statistics": "discreet train --statistics",
+}
+"""The commands that write a document of some kind, for those who gave another file."""
+
+
+def _way_to(kind: str) -> str:
+    return f"; {MADE_BY[kind]} writes one" if kind in MADE_BY else ""
+
+
+def _not_json(text: str | bytes, kind: str, error: Exception) -> str:
+    """Why a text is no JSON; nothing of it is quoted, because it may be a table of people."""
+    begins = text.lstrip()[:1]
+    if begins in ("{", b"{"):
+        place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
+        reason = getattr(error, "msg", None) or "nested too deeply"
+        return (
+            f"this is not a whole {kind} file ({place}{reason}); it may be truncated: fetch it "
+            "again, or correct that line"
+        )
+    if not begins:
+        return f"this {kind} file is empty{_way_to(kind)}"
+    return (
+        f"this is not a {kind}: it does not begin with an opening brace as JSON does, so it is "
+        f"another file, perhaps a table{_way_to(kind)}"
+    )
 
 
 def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: bool = True) -> B:
@@ -173,10 +225,11 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
         Whether the digest must be there; where it is there, it must be right.
     """
     whole = parse(text, kind)
-    found = whole.pop("format", None)
+    found, given, stated = whole.get("format"), whole.get("version"), whole.pop("digest", None)
     if found != f"discreet/{kind}":
-        raise FormatError(f"this is not a discreet {kind}: its format says {found!r}")
-    given = whole.pop("version", None)
+        raise FormatError(
+            f"this is not a discreet {kind}: its format says {found!r}{_way_to(kind)}"
+        )
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise FormatError(f"invalid version of this {kind}: {given!r}; expected {version}")
     if given > version:
@@ -189,9 +242,8 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
             f"this {kind} has version {given}, this program reads version {version} only; "
             f"make the {kind} again with this release"
         )
-    stated = whole.pop("digest", None)
     try:
-        actual = digest_of(canonical_document(kind, given, whole))
+        actual = digest_of(canonical(whole))
     except (RecursionError, UnicodeEncodeError):
         raise FormatError(f"this {kind} is nested too deeply or holds invalid characters") from None
     if stated != actual and (sealed or stated is not None):
@@ -199,12 +251,36 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
             f"this {kind} was changed or damaged after it was written: "
             f"its digest says {str(stated)[:20]}…, its content {actual[:20]}…"
         )
+    del whole["format"], whole["version"]
     try:
         return shape.model_validate(whole)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the top"
-        raise FormatError(f"this {kind} is misshapen at {where}: {first['msg']}") from None
+        raise FormatError(f"this {kind} is misshapen at {_misshapen(error, shape)}") from None
+
+
+def _misshapen(error: ValidationError, shape: type[Body]) -> str:
+    """Where a document does not have its shape; of a misspelt key, the one that was meant."""
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    where = ".".join(str(part) for part in first["loc"]) or "the top"
+    if first["type"] == "missing":
+        return f"{where}: it is missing; add it"
+    if first["type"] != "extra_forbidden":
+        return f"{where}: {first['msg']}"
+    absent = [str(one["loc"][-1]) for one in found if one["type"] == "missing"]
+    keys = [*absent, *sorted(_keys(shape.model_json_schema()))]
+    meant = difflib.get_close_matches(str(first["loc"][-1]), keys, 1)
+    way = f"did you mean {meant[0]}?" if meant else "remove it"
+    return f"{where}: there is no such key; {way}"
+
+
+def _keys(described: Any) -> set[str]:
+    """All keys that a JSON schema knows, at any depth."""
+    if isinstance(described, list):
+        return set().union(*map(_keys, described))
+    if not isinstance(described, dict):
+        return set()
+    return set(described.get("properties", ())).union(*map(_keys, described.values()))
 
 
 def read_text(path: str | Path) -> str:
@@ -213,8 +289,14 @@ def read_text(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FormatError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: cannot be read as text: {error}") from None
+    except IsADirectoryError:
+        raise FormatError(f"{path}: is a folder; give the name of a file in it") from None
+    except UnicodeDecodeError:
+        raise FormatError(
+            f"{path}: is not text in UTF-8; give another file, or save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def write_atomic(
@@ -291,7 +373,7 @@ def replacing(
         if target.exists() and not private:
             draft.chmod(target.stat().st_mode & 0o777)
         yield draft
-        _sync(draft, os.O_RDONLY)
+        _sync(draft, os.O_RDWR)  # Windows syncs no file that is open for reading only
         if exclusive:
             os.link(draft, target)  # fails if it exists: the first writer wins
         else:
@@ -317,45 +399,12 @@ def move_atomic(source: str | Path, target: str | Path) -> None:
     target : path
     """
     try:
-        _sync(Path(source), os.O_RDONLY)
+        _sync(Path(source), os.O_RDWR)
         os.replace(source, target)
         if hasattr(os, "O_DIRECTORY"):
             _sync(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
-
-
-@contextmanager
-def locked(path: str | Path, busy: str = "") -> Iterator[None]:
-    """Hold a file or folder alone; given back at the end, also when the process is killed.
-
-    Parameters
-    ----------
-    path : path
-        A folder that exists, or a file, which is made where it is missing.
-    busy : str, optional
-        What to say where another process holds it; without it, its end is waited for.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        raise FormatError(
-            f"{path}: this system has no file locks (fcntl); without them two processes could "
-            "spend the same privacy twice, so nothing is done"
-        ) from None
-    flags = os.O_RDONLY if Path(path).is_dir() else os.O_RDWR | os.O_CREAT
-    try:
-        file = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-        except BlockingIOError:
-            raise FormatError(f"{path}: {busy}") from None
-        yield
-    finally:
-        os.close(file)
 
 
 def private_folder(path: str | Path) -> Path:

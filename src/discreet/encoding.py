@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import cached_property
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,14 +26,16 @@ from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes, Floats, Integers
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
+from discreet.schema import Categorical, Feature, Numeric, Schema, short, text_of
 
 __all__ = [
     "Bins",
     "Cells",
     "Grid",
+    "cells_of",
     "class_codes",
     "columns_of",
+    "cut_of",
     "equal_width",
     "numbers_of",
     "towards_zero",
@@ -39,6 +43,9 @@ __all__ = [
 
 Bins = int | Mapping[str, int | Sequence[float]]
 """How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
+
+MOST_BINS = 1 << 16
+"""Equal bins of one feature; finer ones hold nobody."""
 
 GRID_LEVELS = 1 << 16
 FACTOR, STEPS = 4, 5
@@ -63,18 +70,18 @@ def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
 def _outside(name: str, value: Any, lower: float, upper: float) -> SchemaError:
     return SchemaError(
         f"{name}: {value:g} lies outside the public bounds [{lower:g}, {upper:g}]; "
-        "widen the schema or clip with outliers='clip'"
+        "widen the schema, or set its outliers to 'clip'"
     )
 
 
 def _unseen(feature: Categorical, value: Any, unseen: str) -> SchemaError:
     known = feature.values
     some = ", ".join(map(str, known[:8])) + (", …" if len(known) > 8 else "")
-    what, way_out = "values", "add it to the schema or write unseen='other'"
+    what, way_out = "values", "add it to the schema, or set its unseen to 'other'"
     if unseen == "class":
         what, way_out = "classes", "add it to the classes"
     return SchemaError(
-        f"{feature.name}: {value!r} is not one of the public {what} ({some}); {way_out}"
+        f"{feature.name}: {short(value)} is not one of the public {what} ({some}); {way_out}"
     )
 
 
@@ -83,7 +90,7 @@ def _absent(name: str, unseen: str = "error") -> SchemaError:
         return SchemaError(f"{name}: a row has no class; remove such rows")
     return SchemaError(
         f"{name}: a value is missing although the feature is not optional; "
-        "write optional=True in the schema"
+        "set optional to true in the schema"
     )
 
 
@@ -104,7 +111,7 @@ class Grid:
         if not feature.bounded:
             raise SchemaError(
                 f"{feature.name} has no public bounds, so it has no grid; "
-                f"write Numeric({feature.name!r}, lower, upper) with bounds you know"
+                "give it the lower and upper bounds that you know"
             )
         span = feature.upper - feature.lower
         step = 2.0 ** math.ceil(math.log2(span / GRID_LEVELS))
@@ -193,7 +200,7 @@ class Cells:
         feature = schema[which] if isinstance(which, str) else which
         edges: tuple[float, ...] = ()
         if isinstance(feature, Numeric):
-            cut = bins if isinstance(bins, int) else bins.get(feature.name, 8)
+            cut = cut_of(bins, feature.name)
             if isinstance(cut, int):
                 edges = equal_width(feature, cut)
             else:
@@ -249,6 +256,8 @@ class Cells:
             if self.missing is not None:
                 codes[np.isnan(numbers)] = self.missing
             return codes.astype(np.int32)
+        if hasattr(values, "dictionary_encode"):
+            return _factorized_arrow(values, self.index)
         return _factorized(values, self.index, self.missing)
 
 
@@ -273,6 +282,19 @@ def _factorized(values: Any, index: Any, missing: int | None) -> CellCodes:
     return np.asarray(table[positions])
 
 
+def _factorized_arrow(column: Any, index: Any) -> CellCodes:
+    """The same for Arrow, whose texts need not become objects."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+    if pa.types.is_dictionary(column.type):  # it may list values that no row has
+        column = column.dictionary_decode()
+    encoded = column.dictionary_encode(null_encoding="encode")
+    found = np.array([index(value) for value in encoded.dictionary.to_pylist()], dtype=np.int32)
+    return found[encoded.indices.to_numpy(zero_copy_only=False)] if len(encoded) else found
+
+
 def _flat(values: Any) -> Any:
     """A column as a one-dimensional array that pandas and numpy both understand."""
     if hasattr(values, "to_numpy"):  # pandas, polars, Arrow
@@ -282,6 +304,15 @@ def _flat(values: Any) -> Any:
             return values.to_numpy(zero_copy_only=False)
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def cells_of(schema: Schema, bins: Bins | None = None) -> dict[str, Cells]:
+    """The cells of every feature; of numeric ones only where they are cut into bins."""
+    return {
+        feature.name: Cells.of(schema, feature, 8 if bins is None else bins)
+        for feature in schema.features
+        if bins is not None or isinstance(feature, Categorical)
+    }
 
 
 def class_codes(schema: Schema, values: Any) -> CellCodes:
@@ -317,8 +348,8 @@ def numbers_of(
         numbers = np.clip(numbers, feature.lower, feature.upper)
     if feature.integer and (odd := present[present != np.floor(present)]).size:
         raise SchemaError(
-            f"{feature.name}: {odd[0]:g} is not a whole number although integer=True; "
-            "round it, or write integer=False"
+            f"{feature.name}: {odd[0]:g} is not a whole number although its integer is true; "
+            "round it, or set integer to false"
         )
     return numbers
 
@@ -329,7 +360,7 @@ def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
         if np.isinf(column).any():
             raise SchemaError(
                 f"{name}: infinity is not allowed without bounds; give the feature bounds and "
-                "outliers='clip', or make the value missing"
+                "set outliers to 'clip', or make the value missing"
             )
 
 
@@ -348,19 +379,28 @@ def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
         ) from None
     except (TypeError, ValueError):
         pass
-    raise SchemaError(
-        f"{feature.name}: {value!r} is not a number; if it means missing, list it in missing_tokens"
-    )
+    way_out = "if it means missing, list it in missing_tokens"
+    if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
+        way_out = "turn dates into numbers, such as days since a day that is public"
+    raise SchemaError(f"{feature.name}: {short(value)} is not a number; {way_out}")
+
+
+def cut_of(bins: Bins, name: str) -> int | Sequence[float]:
+    """How one feature is cut: a number of bins, also NumPy's, or cut points."""
+    own = bins.get(name, 8) if isinstance(bins, Mapping) else bins
+    return int(own) if isinstance(own, Integral) and not isinstance(own, bool) else own
 
 
 def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
     """Edges of bins of equal width on the public bounds; whole numbers get whole-number bins."""
-    if isinstance(bins, bool) or bins < 1:
-        raise SchemaError(f"{feature.name}: {bins!r} bins; write a whole number of at least 1")
+    if isinstance(bins, bool) or not 1 <= bins <= MOST_BINS:
+        raise SchemaError(
+            f"{feature.name}: {bins!r} bins; write a whole number from 1 to {MOST_BINS}"
+        )
     if not feature.bounded:
         raise SchemaError(
             f"{feature.name} has no public bounds to cut into bins; "
-            f"write Numeric({feature.name!r}, lower, upper)"
+            "give it the lower and upper bounds that you know"
         )
     span = feature.upper - feature.lower
     if feature.integer:

@@ -26,6 +26,10 @@ way out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 __all__ = [
     "DiscreetError",
     "EstimationError",
@@ -35,6 +39,7 @@ __all__ = [
     "PrivacyWarning",
     "RefusedError",
     "SchemaError",
+    "about",
 ]
 
 
@@ -81,3 +86,14 @@ class MissingDependencyError(DiscreetError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """Something private was read, or the budgets of several fits add up."""
+
+
+@contextmanager
+def about(path: str | Path) -> Iterator[None]:
+    """Errors that are raised inside begin with the name of the file they are about."""
+    try:
+        yield
+    except DiscreetError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise type(error)(f"{path}: {error}") from None

@@ -15,19 +15,26 @@ database address only the server and the database are.
 
 from __future__ import annotations
 
+import atexit
 import math
+import os
 import re
+import shutil
+import tempfile
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from discreet.documents import Body, dump, load, locked, private_folder, read_text, write_atomic
+from discreet.documents import Body, dump, load, private_folder, read_text, write_atomic
 from discreet.errors import FormatError, PrivacyError
-from discreet.privacy import Guarantee, rounded_up
+from discreet.locks import locked
+from discreet.losses import as_written
+from discreet.privacy import Account, Guarantee, rounded_up
 
-__all__ = ["Entry", "Ledger", "Spending", "without_credentials"]
+__all__ = ["Entry", "Ledger", "MemoryLedger", "Spending", "without_credentials"]
 
 KIND, VERSION = "ledger", 1
 
@@ -89,6 +96,18 @@ class Spending:
         )
 
     @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta of all entries."""
+        delta = sum((_decimal(one.delta) for one in self.entries), Fraction(0))
+        if any(math.isinf(one.epsilon) for one in self.entries):
+            return math.inf, float(delta)
+        return float(sum((_decimal(e.epsilon) for e in self.entries), Fraction(0))), float(delta)
+
+    def account(self, where: str) -> Account:
+        """The state in a line, for a promise that was just paid for."""
+        return Account(where, len(self.entries), *self.spent, (self.epsilon, self.delta))
+
+    @property
     def broken(self) -> tuple[str, ...]:
         """Why the total no longer bounds what was shown; empty for a ledger that holds."""
         return tuple(dict.fromkeys(reason for entry in self.entries for reason in entry.void))
@@ -114,6 +133,9 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).resolve()
 
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
     @classmethod
     def create(cls, path: str | Path, epsilon: float, delta: float = 0.0) -> Ledger:
         """Make a ledger with a total; one that exists must state the same total.
@@ -125,7 +147,8 @@ class Ledger:
         epsilon, delta : float
             What may be spent in total.
         """
-        ledger = cls(path)
+        ledger = Ledger(path)
+        epsilon, delta = as_written(epsilon), as_written(delta)
         if fault := _fault(epsilon, delta):
             raise PrivacyError(f"the total of a ledger: {fault}")
         private_folder(ledger.path.parent)
@@ -141,6 +164,25 @@ class Ledger:
             else:
                 ledger._write(Spending(epsilon, delta))
         return ledger
+
+    @classmethod
+    def of(cls, value: Any) -> Ledger:
+        """A ledger, or the one that a path names.
+
+        Parameters
+        ----------
+        value : Ledger, str or path
+
+        Raises
+        ------
+        TypeError
+            If it is something else.
+        """
+        if isinstance(value, Ledger):
+            return value
+        if isinstance(value, (str, Path)) and str(value):
+            return Ledger(value)
+        raise TypeError(f"a ledger or the path of one is needed, not {type(value).__name__}")
 
     def read(self) -> Spending:
         """The state on the disk; a damaged file is refused, never repaired."""
@@ -231,6 +273,54 @@ class Ledger:
             "entries": [entry.model_dump() for entry in spending.entries],
         }
         write_atomic(self.path, dump(KIND, VERSION, body), private=True)
+
+
+class MemoryLedger(Ledger):
+    """A budget for as long as this process runs: a ledger file in a folder that ends with it.
+
+    Clones, threads and worker processes of this machine share the account, because what is copied
+    is the name of the file. In another process, later or elsewhere, the file is not there, and
+    charges are refused.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What may be spent in total.
+
+    Examples
+    --------
+    >>> import copy
+    >>> budget = MemoryLedger(epsilon=1.0)
+    >>> _ = copy.deepcopy(budget).charge(Guarantee(0.75), "first training")
+    >>> budget
+    MemoryLedger(epsilon 0.25 of 1 left)
+    """
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        folder = tempfile.mkdtemp(prefix="discreet-")  # 0700
+        atexit.register(_removed, folder, os.getpid())
+        super().__init__(Path(folder) / "memory.json")
+        Ledger.create(self.path, epsilon, delta)
+
+    def __deepcopy__(self, memo: object) -> MemoryLedger:
+        return self
+
+    def __repr__(self) -> str:
+        try:
+            return f"MemoryLedger({_left(self.read())})"
+        except FormatError:
+            return "MemoryLedger(of a process that has ended)"
+
+
+def _removed(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not at the end of a process that was forked
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _left(spending: Spending) -> str:
+    left, total = float(spending.left[0]), rounded_up(spending.epsilon)
+    delta = f", delta {float(spending.left[1]):g} of {spending.delta:g}" if spending.delta else ""
+    return f"epsilon {left:g} of {total}{delta} left"
 
 
 def without_credentials(source: str) -> str:

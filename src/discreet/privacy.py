@@ -6,22 +6,21 @@ epsilon is always **per person and total**: everything that one person's data ev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError
+from discreet.losses import as_written, epsilon_of_rho
 
 if TYPE_CHECKING:
     from discreet.schema import Schema
 
 __all__ = [
+    "Account",
     "Charge",
     "Guarantee",
-    "epsilon_of_channel",
-    "epsilon_of_rho",
     "odds_factor",
     "odds_sentence",
     "rounded_up",
@@ -58,6 +57,48 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class Account:
+    """What was spent on the same people when a promise was made, its own cost included.
+
+    Parameters
+    ----------
+    where : str
+        The ledger, or the process that keeps the account.
+    releases : int
+        How many were paid for, this one included.
+    epsilon, delta : float
+        What they cost together.
+    limit : pair of float, optional
+        Epsilon and delta that may be spent in total: of a ledger, which counts whatever the data
+        are. An account without a limit recognised people by their rows, and is not written into
+        files: that rows were recognised says something about them.
+
+    Examples
+    --------
+    >>> print(Account("clinic.json", 16, 32.0, 0.0, (40.0, 0.0)))
+    16 releases cost epsilon 32 together, of 40 (clinic.json)
+    """
+
+    where: str
+    releases: int
+    epsilon: float
+    delta: float = 0.0
+    limit: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        one = self.releases == 1
+        spent = f"{self.releases} release{'s' * (not one)} cost{'s' * one} {self._amount()}"
+        if self.limit is not None:
+            spent += f", of {rounded_up(self.limit[0])}"
+            spent += f" and {rounded_up(self.limit[1])}" if self.limit[1] else ""
+        return f"{spent} ({self.where})"
+
+    def _amount(self) -> str:
+        delta = f" and delta {rounded_up(self.delta)}" if self.delta else ""
+        return f"epsilon {rounded_up(self.epsilon)}{delta}" + " together" * (self.releases > 1)
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """A differential-privacy promise with everything it depends on.
 
@@ -88,6 +129,8 @@ class Guarantee:
     unshuffled : float or None
         Where epsilon and delta hold for shuffled reports: the epsilon that stands against whoever
         learns which report is whose.
+    account : Account or None
+        What was spent on the same people when this was released, where somebody kept an account.
 
     Examples
     --------
@@ -109,11 +152,15 @@ class Guarantee:
     charges: tuple[Charge, ...] = ()
     void: tuple[str, ...] = ()
     unshuffled: float | None = None
+    account: Account | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.epsilon, (int, float)) or not self.epsilon >= 0:
+        for name in ("epsilon", "delta"):
+            if type(value := getattr(self, name)) is not float:
+                object.__setattr__(self, name, as_written(value))
+        if not isinstance(self.epsilon, float) or not self.epsilon >= 0:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number of at least 0")
-        if not 0 <= self.delta < 1:
+        if not isinstance(self.delta, float) or not 0 <= self.delta < 1:
             raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
         if self.neighbours not in get_args(Neighbours):
             raise PrivacyError(f"neighbours={self.neighbours!r}; write one of {_names(Neighbours)}")
@@ -126,8 +173,6 @@ class Guarantee:
                 f"unshuffled is {self.unshuffled!r}, and epsilon {self.epsilon!r}; shuffling does "
                 "not make reports cost more"
             )
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", float(self.delta))
 
     @classmethod
     def nothing(cls) -> Guarantee:
@@ -161,6 +206,7 @@ class Guarantee:
         simulated: bool = False,
         published: str = "",
         rehearsed: bool = False,
+        prepared: str = "",
     ) -> Guarantee:
         """What is left of the promise under these circumstances: the one rule that voids it.
 
@@ -179,6 +225,8 @@ class Guarantee:
             Why a published method does not keep what it states; no epsilon is left.
         rehearsed : bool, default False
             Whether all parties of a federated round ran on one machine, to try it out.
+        prepared : str, optional
+            What else was learnt from the rows, or done to them, before noise was added.
 
         Examples
         --------
@@ -190,6 +238,7 @@ class Guarantee:
         found = replace(self, simulated=self.simulated or simulated)
         reasons = (*self.void, *([INFERRED] if schema is not None and schema.inferred else []))
         reasons = (*reasons, *([REHEARSED] if rehearsed else []))
+        reasons = (*reasons, *([prepared] if prepared else []))
         if published:
             reasons = (*reasons, published)
             found = replace(
@@ -322,6 +371,7 @@ class Guarantee:
             simulated=self.simulated or other.simulated,
             charges=charges,
             void=tuple(dict.fromkeys((*self.void, *other.void))),
+            account=_later(self.account, other.account),
         )
 
     def _repr_html_(self) -> str:
@@ -331,6 +381,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         """The promise in plain words."""
+        alone = self.account is None or self.account.releases == 1
         if math.isinf(self.epsilon):
             lines = [
                 "No privacy: this was computed from raw data and may reveal anyone in it."
@@ -342,7 +393,8 @@ class Guarantee:
             lines = [
                 f"epsilon = {rounded_up(self.epsilon)}"
                 + (f", delta = {rounded_up(self.delta)}" if self.delta else "")
-                + f" per person in total ({self.neighbours}, {self.trust}):",
+                + f" per person {'in total' if alone else 'for this release'}"
+                + f" ({self.neighbours}, {self.trust}):",
                 f"  {change} changes the probability of any outcome by at most a factor of "
                 f"{odds_factor(self.epsilon)}"
                 + (f" and {rounded_up(self.delta)} more." if self.delta else "."),
@@ -357,6 +409,8 @@ class Guarantee:
                 lines.append(f"  Holds as {rounded_up(self.rho)}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
                 lines.append(f"  Replacing a record instead costs {self._replace_cost()}.")
+        if self.account is not None:
+            lines.append(f"  Account of these people: {self.account}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
         lines = [f"NOT KEPT: {reason}." for reason in self.void] + lines
         if self.simulated:
@@ -378,7 +432,20 @@ class Guarantee:
         body["charges"] = [[c.name, c.epsilon, c.delta] for c in self.charges]
         if self.unshuffled is None:
             del body["unshuffled"]
+        del body["account"]
+        if self.account is not None and self.account.limit is not None:  # of a ledger
+            body["account"] = {**vars(self.account), "limit": list(self.account.limit)}
         return body
+
+
+class AccountBody(Body):
+    """Shape of an Account inside a Guarantee."""
+
+    where: str
+    releases: int
+    epsilon: float
+    delta: float = 0.0
+    limit: tuple[float, float] | None = None
 
 
 class GuaranteeBody(Body):
@@ -396,62 +463,16 @@ class GuaranteeBody(Body):
     charges: list[tuple[str, float, float]] = []
     void: list[str] = []
     unshuffled: float | None = None
+    account: AccountBody | None = None
 
     def guarantee(self) -> Guarantee:
         """The value this shape stands for."""
         fields = self.model_dump()
+        if self.account is not None:
+            fields["account"] = Account(**self.account.model_dump())
         fields["assumptions"], fields["void"] = tuple(self.assumptions), tuple(self.void)
         fields["charges"] = tuple(Charge(*charge) for charge in self.charges)
         return Guarantee(**fields)
-
-
-def epsilon_of_rho(rho: float, delta: float) -> float:
-    """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
-
-    Parameters
-    ----------
-    rho : float
-    delta : float
-        Above 0.
-    """
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
-
-
-def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
-    """Exact local epsilon of a finite channel: the largest log-ratio within an output's column.
-
-    Parameters
-    ----------
-    channel : iterable of sequences
-        Row x holds P(output | input x), as fractions, integers over a common denominator or floats.
-
-    Returns
-    -------
-    float
-        ``math.inf`` when some output is possible for one input and impossible for another.
-    """
-    rows = [list(row) for row in channel]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise PrivacyError("a channel needs one row per input, all of the same length")
-    if any(sum(row) != sum(rows[0]) and abs(sum(row) - sum(rows[0])) > 1e-9 for row in rows):
-        raise PrivacyError("the rows of a channel must have the same sum")
-    worst = 0.0
-    for column in zip(*rows, strict=True):
-        if min(column) < 0:
-            raise PrivacyError("a channel has a negative probability")
-        if max(column) == 0:
-            continue
-        if min(column) == 0:
-            return math.inf
-        worst = max(worst, _log(max(column)) - _log(min(column)))
-    return worst
-
-
-def _log(number: Any) -> float:
-    """Logarithm of a number that may be a fraction of integers beyond float range."""
-    if hasattr(number, "numerator") and not isinstance(number, float):
-        return math.log(int(number.numerator)) - math.log(int(number.denominator))
-    return math.log(number)
 
 
 def odds_factor(epsilon: float) -> str:
@@ -514,6 +535,12 @@ def _least(one: Guarantee, other: Guarantee) -> Trust:
 
 def _both(one: str, other: str) -> str:
     return one if one == other else f"{one}; {other}"
+
+
+def _later(one: Account | None, other: Account | None) -> Account | None:
+    """The account that has counted more."""
+    known = [account for account in (one, other) if account is not None]
+    return max(known, key=lambda account: account.epsilon, default=None)
 
 
 def _names(kinds: Any) -> str:

@@ -17,16 +17,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from discreet.documents import Body, canonical_document, digest_of, dump, load, parse, read_text
-from discreet.errors import SchemaError
+from discreet.documents import (
+    Body,
+    canonical_document,
+    digest_of,
+    dump,
+    json_of_yaml,
+    load,
+    parse,
+    read_text,
+)
+from discreet.errors import SchemaError, about
 
-__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "text_of"]
+if TYPE_CHECKING:
+    from discreet.drafting import SchemaDraft
+
+__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "short", "text_of"]
 
 Value = bool | int | float | str
 Missing = Literal["skip", "category"]
@@ -34,6 +46,9 @@ Outliers = Literal["error", "clip"]
 Unseen = Literal["error", "other"]
 
 VERSION = 1
+
+MARK = "FILL-IN"
+"""What a person has to replace in a schema that was begun for them."""
 
 BESIDE = {
     "name", "title", "note", "source", "sha256", "rows", "split",
@@ -53,6 +68,24 @@ def text_of(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def short(value: Any) -> str:
+    """A value for an error message, in at most a line."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return "a whole number of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:60]}…"
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, tuples and ranges, as JSON knows them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Iterable):
+        return list(value)
+    raise SchemaError(f"a schema holds names, numbers and lists, not {type(value).__name__}")
 
 
 def _check_name(name: Any, what: str) -> None:
@@ -146,7 +179,7 @@ class Numeric:
             except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if math.isnan(number) or isinstance(bound, (str, bool)):
-                raise SchemaError(f"{self.name}: {side} is {bound!r}; write a number you know")
+                raise SchemaError(f"{self.name}: {side} is {short(bound)}; write a number you know")
             object.__setattr__(self, side, number)
         for flag in ("integer", "optional"):
             object.__setattr__(self, flag, _check_flag(self.name, flag, getattr(self, flag)))
@@ -160,7 +193,7 @@ class Numeric:
                 if not getattr(self, side).is_integer():
                     raise SchemaError(
                         f"{self.name}: {side} {getattr(self, side):g} is not a whole number "
-                        "although integer=True; round it outwards"
+                        "although integer is true; round it outwards"
                     )
 
     @property
@@ -170,6 +203,28 @@ class Numeric:
 
 
 Feature = Categorical | Numeric
+
+
+def _names_of(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
+    """Names of features that a schema may have together."""
+    if not features:
+        raise SchemaError("features is empty; a classifier needs at least one")
+    for feature in features:
+        if not isinstance(feature, (Categorical, Numeric)):
+            raise SchemaError(
+                f"{feature!r} is not a feature; write Categorical(name, values) or "
+                "Numeric(name, lower, upper)"
+            )
+    names = tuple(feature.name for feature in features)
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaError(f"two features are named {name!r}; rename one")
+        if name == target:
+            raise SchemaError(
+                f"{target!r} is the target and also a feature; remove the feature, "
+                "the target must not predict itself"
+            )
+    return names
 
 
 class FeatureBody(Body):
@@ -240,6 +295,11 @@ class Schema:
     inferred : bool, default False
         Whether it was taken from the data. No private estimator then keeps its promise; who knows
         all of it without the data may write False.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the features, in order.
     """
 
     features: tuple[Feature, ...]
@@ -250,6 +310,7 @@ class Schema:
     unseen: Unseen
     missing_tokens: tuple[str, ...]
     inferred: bool
+    names: tuple[str, ...] = field(init=False, compare=False)
 
     def __init__(
         self,
@@ -269,13 +330,13 @@ class Schema:
                 "Numeric(name, lower, upper)"
             )
         domain = _check_domain(target, "classes", classes)
-        for field, value, kinds in (
+        for name, value, kinds in (
             ("missing", missing, Missing),
             ("outliers", outliers, Outliers),
             ("unseen", unseen, Unseen),
         ):
             if value not in get_args(kinds):
-                raise SchemaError(f"{field}={value!r}; write one of {get_args(kinds)}")
+                raise SchemaError(f"{name}={value!r}; write one of {get_args(kinds)}")
         if isinstance(missing_tokens, (str, bytes)) or not isinstance(missing_tokens, Iterable):
             raise SchemaError(
                 f"missing_tokens is {missing_tokens!r}; write a list, such as ['?'] for one token"
@@ -291,25 +352,7 @@ class Schema:
             ("inferred", bool(inferred)),
         ):
             object.__setattr__(self, slot, checked)
-        self._check_features()
-
-    def _check_features(self) -> None:
-        if not self.features:
-            raise SchemaError("features is empty; a classifier needs at least one")
-        for feature in self.features:
-            if not isinstance(feature, (Categorical, Numeric)):
-                raise SchemaError(
-                    f"{feature!r} is not a feature; write Categorical(name, values) or "
-                    "Numeric(name, lower, upper)"
-                )
-        for name in self.names:
-            if self.names.count(name) > 1:
-                raise SchemaError(f"two features are named {name!r}; rename one")
-            if name == self.target:
-                raise SchemaError(
-                    f"{self.target!r} is the target and also a feature; remove the feature, "
-                    "the target must not predict itself"
-                )
+        object.__setattr__(self, "names", _names_of(self.features, target))
 
     def _repr_html_(self) -> str:
         from discreet.report.notebook import schema_html
@@ -325,11 +368,6 @@ class Schema:
             f"Schema({count} feature{'s' * (count > 1)}: {some}; target={self.target!r}, "
             f"classes=({known}){taken})"
         )
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features, in order."""
-        return tuple(feature.name for feature in self.features)
 
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
@@ -373,14 +411,57 @@ class Schema:
     def from_json(cls, text: str | bytes) -> Schema:
         """Read a schema, hand-written or not, or the description file of a benchmark table."""
         whole = parse(text, "schema")
+        if MARK in (text if isinstance(text, str) else text.decode(errors="replace")):
+            from discreet.drafting import finished
+
+            whole = finished(whole)
+            text = json.dumps(whole)
         if "format" not in whole and {"features", "target", "classes"} <= whole.keys():
             return cls._from_description(whole)
-        return load(text, "schema", VERSION, SchemaBody, sealed=False).value()
+        found = load(text, "schema", VERSION, SchemaBody, sealed=False).value()
+        if len(found.classes) == 1 and not found.inferred:
+            raise SchemaError(
+                f"{found.target}: {found.classes[0]!r} is the only class, so there is nothing to "
+                "predict; list at least two classes"
+            )
+        return found
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
-        """Read a schema file."""
-        return cls.from_json(read_text(path))
+        """Read a schema file, YAML if its name says so."""
+        with about(path):
+            text = read_text(path)
+            yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+            return cls.from_json(json_of_yaml(text, "schema") if yaml else text)
+
+    @classmethod
+    def of(cls, value: Any) -> Schema:
+        """A schema as people hand it over: itself, the path of its file, or a mapping.
+
+        Parameters
+        ----------
+        value : Schema, str, path or mapping
+            A mapping has the keys of a schema file: ``features``, ``target``, ``classes`` and so
+            on.
+
+        Raises
+        ------
+        TypeError
+            If it is something else.
+
+        Examples
+        --------
+        >>> age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120}
+        >>> Schema.of({"features": [age], "target": "retired", "classes": ["no", "yes"]}).names
+        ('age',)
+        """
+        if isinstance(value, Schema):
+            return value
+        if isinstance(value, (str, Path)) and str(value):
+            return cls.read(value)
+        if isinstance(value, Mapping):
+            return cls.from_json(json.dumps(value, default=_plain))
+        raise TypeError(f"a schema, a path or a mapping is needed, not {type(value).__name__}")
 
     @classmethod
     def _from_description(cls, whole: dict[str, Any]) -> Schema:
@@ -404,6 +485,41 @@ class Schema:
         head = {"format": "discreet/schema", "version": VERSION}
         shaped = {**head, **body, "features": entries, "missing_tokens": tokens}
         return load(json.dumps(shaped), "schema", VERSION, SchemaBody, sealed=False).value()
+
+    @classmethod
+    def from_dtypes(
+        cls, frame: Any, target: str = "", *, declared: bool | Collection[str] = False
+    ) -> SchemaDraft:
+        """Begin a schema with the names and types of a frame's columns; no value is read.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, Arrow table or schema, structured NumPy array
+        target : str, optional
+            The name of the class column.
+        declared : bool or collection of str, default False
+            Columns of a categorical type whose categories are public. A type does not tell whether
+            they were declared or collected from the values, so that False takes none.
+
+        Returns
+        -------
+        SchemaDraft
+            What is open is filled in with :meth:`~discreet.drafting.SchemaDraft.finished`, or by
+            hand in the file of :meth:`~discreet.drafting.SchemaDraft.to_yaml`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [31, 47], "smokes": [True, False], "ill": ["no", "yes"]})
+        >>> draft = Schema.from_dtypes(people, "ill")
+        >>> draft.open
+        ('classes', 'age: lower', 'age: upper')
+        >>> draft.finished(classes=["no", "yes"], bounds={"age": (0, 120)}).names
+        ('age', 'smokes')
+        """
+        from discreet.drafting import SchemaDraft
+
+        return SchemaDraft.of_frame(frame, target, declared)
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -22,25 +22,24 @@ from discreet.errors import EstimationError, FormatError
 from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
+from discreet.scoring import (
+    Correction,
+    CorrectionBody,
+    Likeliest,
+    LikeliestBody,
+    Scoring,
+    ScoringBody,
+)
 
 __all__ = [
-    "Correction",
-    "Likelihood",
     "Moments",
     "Order",
-    "Postprocess",
-    "Scoring",
     "Statistics",
     "Table",
     "precision_weighted",
 ]
 
-VERSION = 4
-
-Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"]
-Likelihood = Literal["gaussian", "truncated"]
-RatiosOfBins = Literal["average", "fitted"]
-RatiosOfCategories = Literal["average", "learnt"]
+VERSION = 5
 
 
 def precision_weighted(
@@ -233,104 +232,6 @@ class Order:
 
 
 @dataclass(frozen=True, eq=False)
-class Correction:
-    """What a model in the making gets wrong, in the cells of one feature or of a pair of them.
-
-    Parameters
-    ----------
-    groups : mapping of feature name to tuple of int
-        The features, and the group of each of their cells; -1 for a cell that the model ignores.
-        The cells of a pair are all (group of the first, group of the second), row by row.
-    residuals : array of shape (1 or classes, cells)
-        How many more people of a class there are than the model expects; of two classes, the
-        second.
-    curvatures : array of shape (cells,)
-        How fast that changes with the scores.
-    variance : float
-        Of each of these numbers, by the noise.
-    """
-
-    groups: Mapping[str, tuple[int, ...]]
-    residuals: Array
-    curvatures: Array
-    variance: float
-
-    def check(self, schema: Schema, tables: Mapping[str, Table]) -> None:
-        """Refuse what does not fit the tables that it corrects."""
-        named, columns = " and ".join(self.groups), len(schema.classes)
-        if not 1 <= len(self.groups) <= 2 or not set(self.groups) <= set(tables):
-            raise EstimationError(f"a correction names features without tables: {named}")
-        cells = 1
-        for name, groups in self.groups.items():
-            if len(groups) != tables[name].cells.size or {*groups} - {-1} != {
-                *range(max(groups) + 1)
-            }:
-                raise EstimationError(f"{name}: the groups of a correction do not fit its cells")
-            cells *= max(groups) + 1
-        shape = (1 if columns == 2 else columns, cells)
-        if self.residuals.shape != shape or self.curvatures.shape != (cells,) or not cells:
-            raise EstimationError(f"{named}: a correction does not fit its cells and classes")
-        numbers = [self.residuals, self.curvatures, np.array(self.variance)]
-        if not all(np.isfinite(one).all() for one in numbers) or self.variance < 0:
-            raise EstimationError(f"{named}: a correction holds what is not a number")
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How a model is made of statistics. What was chosen privately when they were released is here.
-
-    Parameters
-    ----------
-    postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
-        How tables are cleaned up; left out, as their noise deserves.
-    smoothing : float, default 1
-        Pseudo-count added to every cell; not used by "paper", "bayes" and "log-ratios".
-    likelihood : {"gaussian", "truncated"}
-        The density of numeric features that come as moments.
-    variance_smoothing : float, default 1e-9
-        Share of the largest variance that is added to all, as in scikit-learn.
-    prior : tuple of float, optional
-        Class prior to use instead of the estimated one.
-    features : tuple of str, optional
-        The features that the model uses; all if not given.
-    bins, categories, beta
-        For "log-ratios": which estimates of numeric and of categorical features, and the weight of
-        the evidence against the prior.
-    corrections : int, default 0
-        For "log-ratios": how many of the corrections are applied, from the first on.
-    """
-
-    postprocess: Postprocess | None = None
-    smoothing: float = 1.0
-    likelihood: Likelihood = "gaussian"
-    variance_smoothing: float = 1e-9
-    prior: tuple[float, ...] | None = None
-    features: tuple[str, ...] | None = None
-    bins: RatiosOfBins = "average"
-    categories: RatiosOfCategories = "average"
-    beta: float = 1.0
-    corrections: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("postprocess", self.postprocess, (None, *get_args(Postprocess))),
-            ("likelihood", self.likelihood, get_args(Likelihood)),
-            ("bins", self.bins, get_args(RatiosOfBins)),
-            ("categories", self.categories, get_args(RatiosOfCategories)),
-        ):
-            if value not in known:
-                listed = ", ".join(map(repr, known))
-                raise EstimationError(f"{name}={value!r}; write one of {listed}")
-        for name, number in (
-            ("smoothing", self.smoothing),
-            ("variance_smoothing", self.variance_smoothing),
-            ("beta", self.beta),
-        ):
-            if not np.isfinite(number) or number < 0:
-                raise EstimationError(f"{name} is {number!r}; it must be a number of at least 0")
-
-
-@dataclass(frozen=True, eq=False)
 class Statistics:
     """All that a Naive Bayes model needs to know.
 
@@ -353,6 +254,8 @@ class Statistics:
         How a model is made of them, unless :func:`discreet.estimate` is told otherwise.
     corrections : sequence of Correction
         What models in the making got wrong, one after the other.
+    likeliest : Likeliest, optional
+        What whole answers say beyond the tables; it does not add up.
     """
 
     schema: Schema
@@ -365,6 +268,7 @@ class Statistics:
     projection: Projection | None = None
     scoring: Scoring = field(default_factory=Scoring)
     corrections: Sequence[Correction] = ()
+    likeliest: Likeliest | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -379,6 +283,8 @@ class Statistics:
             raise EstimationError("the projection makes other features than the schema has")
         for one in self.corrections:
             one.check(self.schema, self.tables)
+        if self.likeliest is not None:
+            self.likeliest.check(self.tables, len(self.totals))
         if not 0 <= self.scoring.corrections <= len(self.corrections):
             raise EstimationError(
                 f"the scoring applies {self.scoring.corrections} corrections, and there are "
@@ -466,15 +372,8 @@ class Statistics:
             "guarantee": self.guarantee.to_body(),
             "projection": _body(self.projection),
             "scoring": asdict(self.scoring),
-            "corrections": [
-                {
-                    "groups": [[name, list(groups)] for name, groups in one.groups.items()],
-                    "residuals": one.residuals.tolist(),
-                    "curvatures": one.curvatures.tolist(),
-                    "variance": one.variance,
-                }
-                for one in self.corrections
-            ],
+            "corrections": [one.to_body() for one in self.corrections],
+            "likeliest": None if self.likeliest is None else self.likeliest.to_body(),
         }
         return dump("statistics", VERSION, body, indent=None)
 
@@ -499,6 +398,7 @@ class Statistics:
                 projection=projection,
                 scoring=Scoring(**body.scoring.model_dump()),
                 corrections=tuple(one.correction() for one in body.corrections),
+                likeliest=None if body.likeliest is None else body.likeliest.likeliest(),
             )
         except ValueError as error:
             raise FormatError(f"these statistics do not fit their own schema: {error}") from None
@@ -546,31 +446,6 @@ class MomentsBody(Body):
         return Moments(feature, step=self.step, noise=noise, **arrays)
 
 
-class ScoringBody(Body):
-    postprocess: Postprocess | None
-    smoothing: float
-    likelihood: Likelihood
-    variance_smoothing: float
-    prior: tuple[float, ...] | None
-    features: tuple[str, ...] | None
-    bins: RatiosOfBins
-    categories: RatiosOfCategories
-    beta: float
-    corrections: int
-
-
-class CorrectionBody(Body):
-    groups: list[tuple[str, list[int]]]
-    residuals: list[list[Number]]
-    curvatures: list[Number]
-    variance: Number
-
-    def correction(self) -> Correction:
-        groups = {name: tuple(some) for name, some in self.groups}
-        residuals, curvatures = np.array(self.residuals), np.array(self.curvatures)
-        return Correction(groups, residuals, curvatures, float(self.variance))
-
-
 class StatisticsBody(Body):
     public: SchemaBody = Field(alias="schema")
     totals: list[Number]
@@ -581,6 +456,7 @@ class StatisticsBody(Body):
     projection: ProjectionBody | None
     scoring: ScoringBody
     corrections: list[CorrectionBody]
+    likeliest: LikeliestBody | None
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:

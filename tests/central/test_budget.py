@@ -11,7 +11,7 @@ import pytest
 from discreet.central.budget import COARSEST, Budget, rho_of, shares
 from discreet.central.choice import choose
 from discreet.errors import PrivacyError
-from discreet.privacy import epsilon_of_rho
+from discreet.losses import epsilon_of_rho
 from discreet.randomness import SeededRandom
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,10 @@ from discreet import (
     Schema,
     Statistics,
 )
+from discreet.central.budget import Budget
+from discreet.central.smooth import Spender
 from discreet.encoding import Cells
-from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
+from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
 
 SCHEMA = Schema(
@@ -131,6 +134,24 @@ def test_smooth_noise_of_every_kind(law):
             CentralNB(1.0, method="smooth", noise=law, schema=SCHEMA).fit(X, y)
 
 
+def test_a_scale_is_searched_once_for_a_share_and_anew_for_another(monkeypatch):
+    searched, real = [], Gaussian.calibrate
+
+    def calibrate(law, epsilon, delta=0.0, **more):
+        searched.append((epsilon, delta))
+        return real(law, epsilon, delta, **more)
+
+    monkeypatch.setattr(Gaussian, "calibrate", calibrate)
+    spender = Spender(Gaussian(), Budget(1.0, 1e-6, basic=True))
+    shares = [Fraction(1, 10), Fraction(1, 5), Fraction(1, 10)]
+    found = [spender.spend(f"mean {k}", share) for k, share in enumerate(shares)]
+    assert len(searched) == 2
+    assert found[0] == found[2]
+    below = float(shares[1]) * (1 - 1e-12)
+    assert found[1] == real(Gaussian(), below, spender.budget.delta_of(shares[1]))
+    assert spender.budget.left == 1 - sum(shares)  # each was paid
+
+
 def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_are_few():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 500)
@@ -155,13 +176,6 @@ def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     free = [CentralNB(1.0, schema=SCHEMA).fit(X, y) for _ in range(2)]
     assert free[0].model_.to_json() != free[1].model_.to_json()
     assert free[0].guarantee_.private
-
-
-def test_a_second_fit_says_that_budgets_add_up():
-    X, y = rows(300)
-    nb = CentralNB(1.0, schema=SCHEMA).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="budgets of both fits add up"):
-        nb.fit(X, y)
 
 
 def test_weights_need_a_public_bound_and_then_scale_the_noise():

@@ -26,9 +26,9 @@ from discreet.datasets import long_tailed
 from discreet.encoding import Cells, towards_zero
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
-from discreet.privacy import epsilon_of_rho
+from discreet.losses import epsilon_of_rho
 from discreet.statistics import Table
-from discreet.tables.in_memory import Binner, Counter, count_arrays
+from discreet.tables.in_memory import Binner, Contents, binned, count_arrays
 from discreet.tables.source import Columns
 
 
@@ -80,10 +80,9 @@ def test_fast_binning_equals_searching(bounds, integer):
     cells = Cells.of(schema, "x", {"x": points})
     np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
     codes = rng.integers(0, 3, len(x)).astype(np.int32)
-    counter = Counter({"x": cells}, 3)
-    counter.add({"x": x}, codes)
-    exact = count_arrays(schema, {"x": x}, codes, bins={"x": points}, moments=None)
-    np.testing.assert_array_equal(counter.tables()["x"].counts, exact.tables["x"].counts)
+    found = binned({"x": cells}, [({"x": x[:9]}, codes[:9]), ({"x": x[9:]}, codes[9:])], 3)
+    exact = count_arrays(schema, {"x": x}, codes, Contents(bins={"x": points}, moments=None))
+    np.testing.assert_array_equal(found["x"].counts, exact.tables["x"].counts)
 
 
 @pytest.mark.parametrize("bins", [32_766, 32_767, 32_768, 50_000])
@@ -93,9 +92,9 @@ def test_more_bins_than_small_integers_are_counted_in_their_own_class(bins):
     y = (x > 50_000).astype(np.int32)
     cells = Cells.of(schema, "x", bins)
     np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
-    counted = Columns(schema, {"x": x}, y).count(bins=bins).tables["x"].counts
+    counted = Columns(schema, {"x": x}, y).tables({"x": cells})["x"].counts
     np.testing.assert_array_equal(
-        counted, count_arrays(schema, {"x": x}, y, bins=bins).tables["x"].counts
+        counted, count_arrays(schema, {"x": x}, y, Contents(bins=bins)).tables["x"].counts
     )
     assert counted[1, : bins // 2 - 1].sum() == 0
 
@@ -192,13 +191,11 @@ def test_few_good_features_are_found_among_many_bad_ones():
 
 
 def test_how_many_features_follows_from_people_and_noise():
-    def scale(number):
-        return number / 0.1
-
-    found = [affordable(people, 2, 14, scale) for people in (-50, 500, 1500, 3000)]
+    scales = [number / 0.1 for number in range(1, 15)]
+    found = [affordable(people, 2, scales) for people in (-50, 500, 1500, 3000)]
     assert found == [1, 1, 2, 14]
-    assert affordable(0, 2, 1, scale) == 1
-    assert affordable(10, 2, 2, scale) == 1
+    assert affordable(0, 2, scales[:1]) == 1
+    assert affordable(10, 2, scales[:2]) == 1
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=40), st.booleans())
@@ -211,10 +208,10 @@ def test_merged_tables_equal_tables_counted_anew(values, optional):
         x[::5] = np.nan
     ways = cuttings(feature)
     finest = {"x": sorted({point for way in ways for point in way})}
-    fine = count_arrays(schema, {"x": x}, y, bins=finest).tables["x"]
+    fine = count_arrays(schema, {"x": x}, y, Contents(bins=finest)).tables["x"]
     for way in ways:
         cells = Cells.of(schema, "x", {"x": way})
-        anew = count_arrays(schema, {"x": x}, y, bins={"x": way}).tables["x"]
+        anew = count_arrays(schema, {"x": x}, y, Contents(bins={"x": way})).tables["x"]
         np.testing.assert_array_equal(merged(fine, cells).counts, anew.counts)
 
 

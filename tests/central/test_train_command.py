@@ -150,6 +150,7 @@ def test_a_training_is_paid_before_the_first_noise_is_drawn(folder, monkeypatch)
     assert [e.epsilon for e in Ledger(folder / "budget.json").read().entries] == [1.0]
 
 
+@pytest.mark.slow
 def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
     from discreet.tables import source
 

@@ -38,8 +38,8 @@ def run(demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> R
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 
-    def invoke(*arguments: object) -> Result:
-        return CliRunner().invoke(main, [str(one) for one in arguments])
+    def invoke(*arguments: object, input: str | None = None) -> Result:
+        return CliRunner().invoke(main, [str(one) for one in arguments], input=input)
 
     return invoke
 

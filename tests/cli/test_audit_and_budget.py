@@ -57,6 +57,7 @@ def test_a_plan_and_a_questionnaire_by_file(run: Run) -> None:
         assert [one["way"] for one in found["checks"]] == ["exact"]
 
 
+@pytest.mark.slow
 def test_a_configuration_of_central(run: Run) -> None:
     Path("s.json").write_text(SCHEMA.to_json())
     asked = ("--schema", "s.json", "--epsilon", 1, "--samples", 40, "--processes", 1)
@@ -65,6 +66,7 @@ def test_a_configuration_of_central(run: Run) -> None:
     assert {one["way"] for one in found["checks"]} == {"statistical"}
 
 
+@pytest.mark.slow
 def test_a_broken_promise_is_exit_code_1_and_says_where(run: Run) -> None:
     Path("foreign.py").write_text(FOREIGN)
     for name in ("leaking", "made"):
@@ -73,6 +75,7 @@ def test_a_broken_promise_is_exit_code_1_and_says_where(run: Run) -> None:
         assert "BROKEN: at least" in " ".join(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
     asked = ("--epsilon", 1, "--samples", 100, "--processes", 1, "--statistical", "--json")
     found = json.loads(run("audit", "de", *asked).stdout)
@@ -94,7 +97,7 @@ def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
         (("audit", "de", "--epsilon", "1", "--confidence", "1"), "inside (0, 1)"),
         (("budget", "gone.json"), "there is no such ledger"),
         (("budget", "empty"), "nothing was answered from this folder"),
-        (("budget", "ledger.json", "--step", "foreign.py"), "not a whole document file"),
+        (("budget", "ledger.json", "--step", "foreign.py"), "this is not a document"),
         (("budget", "ledger.json", "--step", "schema.json"), "its format says 'schema'"),
     ],
 )

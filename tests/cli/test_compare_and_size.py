@@ -170,7 +170,7 @@ def test_size_goes_from_precision_to_people_and_back(folder):
         (["--epsilon", "1", "--precision", "0.1", "--respondents", "5"], "one of them"),
         (["--epsilon", "-1", "--precision", "0.1"], "above 0"),
         (["--epsilon", "1", "--precision", "3"], "between 0 and 1"),
-        (["--epsilon", "1", "--respondents", "0"], "x>=1"),
+        (["--epsilon", "1", "--respondents", "0"], "must be at least 1"),
     ],
 )
 def test_size_refuses_nonsense(folder, words, says):

@@ -177,7 +177,7 @@ def test_several_reports_share_the_epsilon(ok: Run) -> None:
     ("arguments", "message"),
     [
         (["nothing.json", "--epsilon", 1], "there is no such file"),
-        (["mortgage.csv", "--epsilon", 1], "mortgage.csv: this is not a whole schema"),
+        (["mortgage.csv", "--epsilon", 1], "mortgage.csv: this is not a schema"),
         (["mortgage.schema.json", "--epsilon", 0], "above 0"),
         (["mortgage.schema.json", "--epsilon", -1], "above 0"),
         (["mortgage.schema.json", "--epsilon", "nan"], "above 0"),

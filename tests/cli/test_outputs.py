@@ -164,6 +164,7 @@ def test_a_command_that_forgets_to_declare_its_output_cannot_write_it(
     assert Path("kept.csv").read_text() == KEPT
 
 
+@pytest.mark.slow
 def test_devices_and_pipes_are_written_to_all_the_same(demo_folder: Path) -> None:
     model = str(demo_folder / "model.json")
     data = str(demo_folder / "others.csv")

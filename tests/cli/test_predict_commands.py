@@ -240,7 +240,7 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
         advance(2)
     assert drawn == []  # too early
     monkeypatch.setattr(output, "PATIENCE", -1.0)
-    with output.progress("work", quiet=True) as advance:
+    with output.progress("work", hidden=True) as advance:
         advance(3)
     assert drawn == []  # told to be quiet
     with output.progress("work") as advance:

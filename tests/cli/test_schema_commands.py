@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from discreet import Numeric, Schema
+from discreet import Categorical, Numeric, Schema
 from discreet.datasets import MORTGAGE_SCHEMA
 
 Run = Callable[..., Result]
@@ -118,3 +118,60 @@ def test_a_schema_is_shown(run: Run) -> None:
     body = json.loads(run("schema", "show", "schema.json", "--json").stdout)
     assert body["digest"] == MORTGAGE_SCHEMA.digest
     assert len(body["features"]) == 8
+
+
+def test_a_schema_is_begun_from_the_header_and_checked_once_it_is_finished(
+    run: Run, refused: Refused
+) -> None:
+    result = run("schema", "new", "others.csv", "--target", "missed_payment", "-o", "new.yaml")
+    assert result.exit_code == 0
+    assert "then: discreet schema check new.yaml" in result.stderr
+    said = refused("schema", "check", "new.yaml")
+    assert "this schema is not finished; fill in: classes, age: kind, income: kind" in said
+    other = Path("new.yaml").read_text()
+    Path("headed.csv").write_text(Path("others.csv").read_text().splitlines()[0] + "\n")
+    again = run("schema", "new", "headed.csv", "--target", "missed_payment").stdout
+    assert again == other.replace("others.csv", "headed.csv")  # rows change nothing
+    assert "exists already" in refused("schema", "new", "others.csv", "-o", "new.yaml")
+    assert Path("new.yaml").read_text() == other
+
+
+def test_what_is_open_is_asked_for_on_a_terminal(run: Run) -> None:
+    Path("few.csv").write_text("age,colour,note,ill\n1,red,x,no\n")
+    answers = [
+        "sick",  # no such column
+        "ill",
+        "no, yes",
+        "w",  # age
+        "one",  # no bounds
+        "9 3",  # nor these
+        "0 120",
+        "n",
+        "c",  # colour
+        "red, red",
+        "red, blue",
+        "",
+        "s",  # note
+    ]
+    words = ("schema", "new", "few.csv", "--prompt", "-o", "few.yaml")
+    result = run(*words, input="\n".join(answers) + "\n")
+    assert result.exit_code == 0, result.stderr
+    for said in ("no column 'sick'", "two numbers are needed", "not below upper", "listed twice"):
+        assert said in result.stderr
+    schema = Schema.read("few.yaml")
+    assert schema == Schema(
+        [
+            Numeric("age", 0, 120, integer=True, optional=False),
+            Categorical("colour", ["red", "blue"]),
+        ],
+        "ill",
+        ["no", "yes"],
+    )
+    assert run("schema", "check", "few.yaml", "few.csv").exit_code == 0
+
+
+def test_empty_answers_leave_places_open(run: Run) -> None:
+    Path("few.csv").write_text("age,ill\n1,no\n")
+    result = run("schema", "new", "few.csv", "--prompt", input="\n" * 9)
+    assert result.stdout.count("kind: FILL-IN") == 2
+    assert "target: FILL-IN" in result.stdout

@@ -153,7 +153,14 @@ def test_check_and_privacy_say_what_may_be_relied_on(run, q, tmp_path):
     assert len(found["questions"]) == 5
     assert found["posteriors"]["burnout"]["yes"]["yes"] == pytest.approx(0.7)
     page = run("survey", "privacy", q).stdout
-    for words in ("PSE", "REC II", "sound", "epsilon", "at most a factor of 20"):
+    for words in (
+        "PSE",
+        "REC II",
+        "chance that a guess",
+        "rules between answers",
+        "epsilon",
+        "at most a factor of 20",
+    ):
         assert words in page, words
     assert found["sentence"] in checked.stdout
     (tmp_path / "prior.json").write_text('{"burnout": [0.9, 0.1]}')
@@ -228,6 +235,20 @@ def test_json_and_yaml_are_the_same_questionnaire(run, q):
 def test_the_form_is_for_printing(run, q, tmp_path):
     assert run("survey", "form", q, "-o", "form.html").exit_code == 0
     assert "Draw a whole number from 1 to 5" in (tmp_path / "form.html").read_text()
+    words = ("survey", "form", q, "-o", "form.html", "--language")
+    assert run(*words, "de").exit_code == 0
+    assert "Ziehen Sie eine ganze Zahl von 1 bis 5" in (tmp_path / "form.html").read_text()
+    assert "there are en, de: write --texts FILE" in run(*words, "fr").stderr
+
+
+def test_the_form_takes_its_questions_from_an_announcement(run, q, tmp_path):
+    assert run("announce", q, "--example", "-o", "words.yaml").exit_code == 0
+    made = run("survey", "form", q, "--announcement", "words.yaml", "-o", "form.html")
+    assert made.exit_code == 0, made.output
+    lost = run(
+        "survey", "form", q, "--announcement", "words.yaml", "--language", "de", "-o", "f.html"
+    )
+    assert "has no words in 'de', there are: en; add them there" in lost.stderr
 
 
 @pytest.mark.slow

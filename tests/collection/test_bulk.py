@@ -22,7 +22,7 @@ from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.errors import FormatError, SchemaError
 from discreet.local.plan import Plan
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.randomness import SeededRandom
 from discreet.schema import Schema
 
@@ -126,7 +126,7 @@ def same(bulked: Tally, one: Tally) -> bool:
     ids=lambda kind: "-".join(map(str, kind.values())),
 )
 def mortgage_plan(request: pytest.FixtureRequest) -> Plan:
-    return make_plan(mortgage(1).schema, 1.0, 300, kind="paper", **request.param)
+    return make_plan(mortgage(1).schema, 1.0, 300, Choices(kind="paper", **request.param))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from discreet.documents import dump
 from discreet.errors import EstimationError, FormatError
 from discreet.local import statistics_of
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS
 from discreet.mechanisms.mean import HybridMany, LaplaceMean
 from discreet.randomness import SeededRandom
@@ -66,7 +66,7 @@ def test_the_same_tally_is_never_merged_twice(survey: Questionnaire, tmp_path: P
 
 
 def test_tallies_without_ids_are_told_apart_by_their_content() -> None:
-    plan = make_plan(SMALL, 1.0, oracle="de")
+    plan = make_plan(SMALL, 1.0, choices=Choices(oracle="de"))
     records = plan.encoded({"a": ["x", "y"] * 50}, np.arange(100) % 2)
     one, two = (simulate(plan, records, SeededRandom(seed)) for seed in (1, 2))
     both = one + two
@@ -196,7 +196,7 @@ def forged(tally: Tally[Any], **change: Any) -> str:
 
 
 def test_totals_count_people_not_reports() -> None:
-    plan = make_plan(SMALL, 6.0, 300, reports=3)
+    plan = make_plan(SMALL, 6.0, 300, Choices(reports=3))
     tally, rng = Tally(plan), np.random.default_rng(0)
     for number in range(300):
         person = Respondent(plan, MemoryStore(), random_state=number)
@@ -318,7 +318,7 @@ def test_a_bad_line_of_a_csv_is_counted_and_nothing_else_is_lost(
 
 
 def test_unsigned_numbers_of_64_bits_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    plan = make_plan(SMALL, 1.0, oracle="de")
+    plan = make_plan(SMALL, 1.0, choices=Choices(oracle="de"))
     columns = {
         "id": pa.array([bytes(16)], pa.binary()),
         "collection": pa.array([plan.digest]),

@@ -16,7 +16,7 @@ import pytest
 from discreet.documents import canonical, digest_of
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, LaplaceMean, PiecewiseMany
 from discreet.randomness import SeededRandom
@@ -46,10 +46,10 @@ def test_a_plan_comes_back_from_json_unchanged(any_plan: Plan) -> None:
 def test_the_digest_names_everything(schema: Schema, plan: Plan) -> None:
     others = [
         make_plan(schema, 1.5, 500),
-        make_plan(schema, 1.0, 500, oracle="hr"),
-        make_plan(schema, 1.0, 500, bins=4),
-        make_plan(schema, 1.0, 500, assignment="groups"),
-        make_plan(schema, 1.0, 500, focus={"age": 3.0}),
+        make_plan(schema, 1.0, 500, Choices(oracle="hr")),
+        make_plan(schema, 1.0, 500, Choices(bins=4)),
+        make_plan(schema, 1.0, 500, Choices(assignment="groups")),
+        make_plan(schema, 1.0, 500, Choices(focus={"age": 3.0})),
     ]
     assert len({plan.digest, *(other.digest for other in others)}) == 6
     assert make_plan(schema, 1.0, 500).digest == plan.digest
@@ -62,7 +62,7 @@ def test_a_whole_number_as_epsilon_gives_the_same_digest(schema: Schema) -> None
 
 
 def test_no_protection_is_written_as_such(schema: Schema) -> None:
-    plan = make_plan(schema, math.inf, 500, oracle="de", kind="pairs")
+    plan = make_plan(schema, math.inf, 500, Choices(oracle="de", kind="pairs"))
     assert math.isinf(Plan.from_json(plan.to_json()).guarantee.epsilon)
 
 
@@ -73,13 +73,13 @@ def weaker_coin(whole: dict[str, Any]) -> None:
 
 
 def test_probabilities_weaker_than_the_epsilon_are_refused(schema: Schema) -> None:
-    plan = make_plan(schema, 1.0, 500, oracle="de")
+    plan = make_plan(schema, 1.0, 500, Choices(oracle="de"))
     with pytest.raises(FormatError, match="not those of size"):
         Plan.from_json(resealed(plan, weaker_coin))
 
 
 def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
-    plan = make_plan(schema, 1.0, 500, numeric="gaussian", approach=1)
+    plan = make_plan(schema, 1.0, 500, Choices(numeric="gaussian", approach=1))
     last = len(plan.questions) - 1
 
     def less_noise(whole: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
 def test_an_edited_plan_is_refused_even_with_a_right_digest(
     schema: Schema, edit: Edit, message: str
 ) -> None:
-    plan = make_plan(schema, 1.0, 500, oracle="de")
+    plan = make_plan(schema, 1.0, 500, Choices(oracle="de"))
     with pytest.raises(FormatError, match=message):
         Plan.from_json(resealed(plan, edit))
 
@@ -146,7 +146,7 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
     ("change", "message"),
     [
         (lambda text: text[:-40], "truncated"),
-        (lambda text: "", "truncated"),
+        (lambda text: "", "is empty"),
         (lambda text: "[]", "JSON object"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
         (lambda text: text.replace('"version": 4', '"version": 5'), "update discreet"),
@@ -202,7 +202,7 @@ def test_groups_are_dealt_out_exactly_and_in_no_order(schema: Schema) -> None:
 
 
 def test_several_reports_share_the_epsilon(schema: Schema) -> None:
-    plan = make_plan(schema, 1.5, 500, reports=3)
+    plan = make_plan(schema, 1.5, 500, Choices(reports=3))
     assert {question.mechanism.epsilon for question in plan.questions} == {0.5}
     promise = plan.guarantee
     assert promise.epsilon == 1.5
@@ -230,7 +230,7 @@ def test_a_plan_with_either_window_comes_back_from_its_file(
 def test_epsilon_is_per_person_however_many_reports_share_it(schema: Schema) -> None:
     """Exactly: seven reports of a seventh each, as floats, must not add up to more than all."""
     for epsilon, reports in ((1.0, 3), (0.7, 7), (0.1, 49)):
-        plan = make_plan(schema, epsilon, reports=reports)
+        plan = make_plan(schema, epsilon, choices=Choices(reports=reports))
         assert plan.epsilon == plan.guarantee.epsilon == epsilon
         assert Fraction(plan.report_epsilon) * reports <= Fraction(epsilon)
         with pytest.raises(PrivacyError, match="the plan promises"):
@@ -247,12 +247,14 @@ def stated_factor(sentence: str) -> float:
 def test_the_sentence_states_by_how_much_odds_change(epsilon: float, reports: int) -> None:
     """Rounded up, never below what the reports together can do; half the epsilon would be found."""
     schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
-    plan = make_plan(schema, epsilon=epsilon, reports=reports)
+    plan = make_plan(schema, epsilon=epsilon, choices=Choices(reports=reports))
     worst = max(question.mechanism.epsilon_exact() for question in plan.questions) * reports
     factor = stated_factor(plan.sentence)
     assert math.exp(worst) * (1 - 1e-9) <= factor <= math.exp(epsilon) * 1.01
     assert ("all 3 of your reports" in plan.sentence) == (reports == 3)
-    weaker = stated_factor(make_plan(schema, epsilon=epsilon / 2, reports=reports).sentence)
+    weaker = stated_factor(
+        make_plan(schema, epsilon=epsilon / 2, choices=Choices(reports=reports)).sentence
+    )
     assert not weaker >= math.exp(worst)
 
 

@@ -22,7 +22,7 @@ from discreet.audit.enumeration import keeps, worst
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, OneBit
 from discreet.randomness import Random
@@ -175,7 +175,9 @@ def test_two_reports_cost_what_the_plan_says() -> None:
         first = respondent.report(record).to_json()
         return first + respondent.report(record, again=True).to_json()
 
-    once = make_plan(SCHEMA, 1.0, oracle="de", numeric="gaussian", approach=2, reports=2)
+    once = make_plan(
+        SCHEMA, 1.0, choices=Choices(oracle="de", numeric="gaussian", approach=2, reports=2)
+    )
     alone = [Question(q.features, q.mechanism, 1, q.power) for q in once.questions[:2]]
     plan = Plan(SCHEMA, once.epsilon, alone, reports=2)
     laws = [law(sends_both, plan, record) for record in RECORDS]
@@ -217,6 +219,7 @@ def draws_again(plan: Plan, record: Record, random: Random) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", [only_who_has_something_to_say, answers_everything, draws_again])
 def test_a_device_that_cheats_is_found_out(twin: Device) -> None:
+    """The twins of the test above."""
     plan = plan_of(1.0, DE)
     assert not is_private([law(twin, plan, record) for record in RECORDS], plan.guarantee.epsilon)
 

@@ -17,7 +17,7 @@ from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
 from discreet.collection.store import Kept
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.schema import Schema
 
 DEVICE = """
@@ -74,6 +74,7 @@ def test_asking_again_gives_the_same_bytes(tmp_path: Path, any_plan: Plan, recor
     assert kept(tmp_path) == [first]
 
 
+@pytest.mark.slow
 def test_a_device_killed_before_it_answered_answers_the_same_later(
     folder: Path, plan: Plan, record: Any
 ) -> None:
@@ -185,7 +186,7 @@ def test_a_second_report_is_refused(tmp_path: Path, plan: Plan, record: Any) -> 
 def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
     tmp_path: Path, schema: Schema, record: Any
 ) -> None:
-    plan = make_plan(schema, 1.0, reports=2)
+    plan = make_plan(schema, 1.0, choices=Choices(reports=2))
     respondent = Respondent(plan, FolderStore(tmp_path))
     assert respondent.guarantee.epsilon == 1.0
     assert [charge.epsilon for charge in respondent.guarantee.charges] == [0.5, 0.5]
@@ -200,7 +201,7 @@ def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
 def test_a_lost_report_among_several_is_not_drawn_again(
     tmp_path: Path, schema: Schema, record: Any
 ) -> None:
-    plan = make_plan(schema, 1.0, reports=3)
+    plan = make_plan(schema, 1.0, choices=Choices(reports=3))
     respondent = Respondent(plan, FolderStore(tmp_path))
     respondent.report(record)
     respondent.report(record, again=True)
@@ -234,7 +235,7 @@ def test_the_whole_record_is_checked_whatever_is_asked(
     schema: Schema, record: Any, change: dict[str, Any], message: str, numeric: Any
 ) -> None:
     store = MemoryStore()
-    plan = make_plan(schema, 1.0, numeric=numeric, assignment="groups")
+    plan = make_plan(schema, 1.0, choices=Choices(numeric=numeric, assignment="groups"))
     for group in range(len(plan.questions)):
         with pytest.raises(SchemaError, match=message):
             Respondent(plan, store, group).report({**record, **change})
@@ -253,7 +254,9 @@ def test_an_optional_feature_can_be_left_out(any_plan: Plan, record: Any) -> Non
 
 
 def test_groups_are_told_and_draws_are_not(schema: Schema, record: Any) -> None:
-    drawn, dealt = (make_plan(schema, 1.0, assignment=how) for how in ("draw", "groups"))
+    drawn, dealt = (
+        make_plan(schema, 1.0, choices=Choices(assignment=how)) for how in ("draw", "groups")
+    )
     with pytest.raises(SchemaError, match="leave out group"):
         Respondent(drawn, MemoryStore(), group=0)
     with pytest.raises(SchemaError, match="pass group="):
@@ -323,7 +326,9 @@ def test_a_report_is_strict(change: dict[str, Any]) -> None:
 def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> None:
     for options in ({}, {"numeric": "gaussian"}, {"oracle": "olh"}):
         shutil.rmtree(folder / "kept", ignore_errors=True)
-        (folder / "plan.json").write_text(make_plan(schema, 1.0, **options).to_json())
+        (folder / "plan.json").write_text(
+            make_plan(schema, 1.0, choices=Choices(**options)).to_json()
+        )
         asked = device(folder, record, "imports")
         modules = set(json.loads(asked.communicate()[0]))
         heavy = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "fastapi", "matplotlib"}

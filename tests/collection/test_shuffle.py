@@ -4,7 +4,7 @@ import pytest
 
 from discreet import Categorical, PrivacyError, Schema
 from discreet.collection.shuffle import shuffled
-from discreet.local import MemoryStore, Respondent, Tally, make_plan
+from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan
 from discreet.randomness import as_random
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
@@ -17,7 +17,7 @@ def reports(plan, count):
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(SCHEMA, 1.0, 60, shuffled=0.01)
+    return make_plan(SCHEMA, 1.0, 60, Choices(shuffled=0.01))
 
 
 def test_ids_and_order_are_gone_and_nothing_else(plan):

@@ -18,7 +18,7 @@ from discreet.collection.tally import Tally
 from discreet.documents import dump
 from discreet.errors import EstimationError, FormatError
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.mechanisms.frequency import DE, SHE
 from discreet.schema import Categorical, Schema
 
@@ -100,7 +100,7 @@ def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None:
-    plan = make_plan(SCHEMA, 1.0, 50, kind="paper", oracle="de")
+    plan = make_plan(SCHEMA, 1.0, 50, Choices(kind="paper", oracle="de"))
     identity = st.integers(0, 5).map(lambda number: f"{number:032x}")
     answered = {
         # one answer an id: the same id with another answer is order-dependent, tested below
@@ -173,7 +173,7 @@ BAD: list[tuple[str, Callable[[Report], Any]]] = [
 def test_a_bad_report_is_refused_with_a_reason_and_nothing_is_lost(
     schema: Schema, kind: str, spoil: Callable[[Report], Any]
 ) -> None:
-    plan = make_plan(schema, 1.0, oracle="de")
+    plan = make_plan(schema, 1.0, choices=Choices(oracle="de"))
     reports = reports_of(plan, 5)
     tally = Tally.of(plan, reports[:3])
     receipt = tally.add(spoil(reports[4]))
@@ -198,7 +198,7 @@ def test_the_same_report_is_acknowledged_and_counted_once(any_plan: Plan) -> Non
 
 
 def test_an_id_that_comes_with_other_bytes_is_refused() -> None:
-    plan = make_plan(SCHEMA, 1.0, kind="paper", oracle="de")
+    plan = make_plan(SCHEMA, 1.0, choices=Choices(kind="paper", oracle="de"))
     first = Report(plan.digest, "a" * 32, 0, (0,))
     tally = Tally.of(plan, [first])
     for other in (
@@ -248,7 +248,7 @@ def test_answers_with_multiplicities_are_answers_repeated(any_plan: Plan) -> Non
 
 
 def test_multiplicities_must_fit() -> None:
-    tally = Tally(make_plan(SCHEMA, 1.0, oracle="de"))
+    tally = Tally(make_plan(SCHEMA, 1.0, choices=Choices(oracle="de")))
     for times in ([1, 2], [-1]):
         with pytest.raises(EstimationError, match="how often"):
             tally.add_values(0, [[0]], times)

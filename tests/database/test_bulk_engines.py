@@ -19,7 +19,7 @@ from discreet.collection.simulation import answers
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
 from discreet.local.plan import Plan
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.randomness import SeededRandom
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]
     ids=["auto", "oue", "olh", "gaussian"],
 )
 def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
-    plan = make_plan(mortgage(1).schema, 1.0, 400, **options)
+    plan = make_plan(mortgage(1).schema, 1.0, 400, Choices(**options))
     kinds = {"id": pa.binary(), "collection": pa.string(), "question": pa.int32()}
     shape = pa.schema({**kinds, "value": pa.list_(pa.int64())})
     table = pa.table(list(zip(*delivered(plan, 400), strict=True)), schema=shape)
@@ -99,7 +99,7 @@ def test_wide_reports_never_come_to_the_driver(
 ) -> None:
     """Each report once and none of few outputs: nothing but sums leaves the workers."""
     people = mortgage(300)
-    plan = make_plan(people.schema, 1.0, 300, oracle="oue", bins=30, kind="pairs")
+    plan = make_plan(people.schema, 1.0, 300, Choices(oracle="oue", bins=30, kind="pairs"))
     wide = [n for n, question in enumerate(plan.questions) if question.outputs is None]
     source = SeededRandom(2)
     records = plan.encoded(people.X, class_codes(people.schema, people.y))

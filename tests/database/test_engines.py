@@ -18,7 +18,7 @@ import pytest
 from discreet.errors import DiscreetError, SchemaError
 from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
-from discreet.tables import count
+from discreet.tables import Contents, count
 from discreet.tables.engines import java_home, open_table
 from discreet.tables.inference import infer_schema
 
@@ -120,7 +120,7 @@ def identical(one: Statistics, two: Statistics) -> None:
 
 
 def exactly(source: Any) -> Statistics:
-    return count(source, SCHEMA, bins=BINS, moments="grid", order=True)
+    return count(source, SCHEMA, Contents(bins=BINS, moments="grid", order=True))
 
 
 def close(one: Statistics, two: Statistics) -> None:
@@ -143,7 +143,10 @@ def test_postgres_gives_the_integers_of_duckdb(postgres: str) -> None:
 def test_postgres_gives_the_floats_of_duckdb(postgres: str) -> None:
     url = into_postgres(postgres, "floats", ROWS)
     close(count(url, SCHEMA), count(ROWS, SCHEMA))
-    close(count(url, SCHEMA, weights="w", bins=3), count(ROWS, SCHEMA, weights="w", bins=3))
+    close(
+        count(url, SCHEMA, Contents(bins=3), weights="w"),
+        count(ROWS, SCHEMA, Contents(bins=3), weights="w"),
+    )
 
 
 def test_sums_beyond_the_integers_of_a_double_are_exact_on_postgres(postgres: str) -> None:
@@ -155,13 +158,13 @@ def test_sums_beyond_the_integers_of_a_double_are_exact_on_postgres(postgres: st
             "FROM generate_series(1, 3000001) AS s(i)"
         )
     schema = Schema([Numeric("x", 0, 65535, integer=True)], "y", [0])
-    moments = count(f"{postgres}#big", schema, moments="grid").moments["x"]
+    moments = count(f"{postgres}#big", schema, Contents(moments="grid")).moments["x"]
     expected = 1_500_001 * 65534**2 + 1_500_000 * 65535**2
     assert expected > 2**53
     assert int(moments.squares[0]) == expected
     column = np.where(np.arange(1, 3_000_002) % 2, 65534, 65535)
     rows = pa.table({"x": column, "y": np.zeros(len(column), dtype=int)})
-    assert int(count(rows, schema, moments="grid").moments["x"].squares[0]) == expected
+    assert int(count(rows, schema, Contents(moments="grid")).moments["x"].squares[0]) == expected
 
 
 @pytest.mark.parametrize(

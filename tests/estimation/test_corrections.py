@@ -7,7 +7,7 @@ import pytest
 
 from discreet.errors import EstimationError
 from discreet.estimation.corrections import MOST, step
-from discreet.statistics import Correction
+from discreet.scoring import Correction
 
 EVEN = np.array([0.5, 0.5])
 

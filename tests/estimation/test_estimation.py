@@ -15,6 +15,7 @@ from discreet.tables.in_memory import count_arrays
 numbers = arrays(float, st.integers(1, 12), elements=st.floats(-100, 100))
 
 
+@pytest.mark.slow
 @given(numbers, st.floats(0.1, 100))
 def test_norm_sub_is_the_projection_on_the_simplex(x, total):
     result = norm_sub(x, total)

@@ -22,7 +22,7 @@ from discreet import (
 from discreet.datasets import mortgage
 from discreet.errors import EstimationError, FormatError
 from discreet.projection import PCA
-from discreet.statistics import Scoring
+from discreet.scoring import Scoring
 
 PEOPLE = mortgage(1500, missing=0.05)
 MISSING = replace(PEOPLE.schema, missing="category")

@@ -74,7 +74,7 @@ def test_neighbours_lessen_the_error_where_bins_lie_in_order(monkeypatch):
     ours = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
     people = dict.fromkeys(noisy(truth, 1.0, 0), 1e9)
     plain = np.mean([error(shrunk(noisy(truth, 20.0, s), PRIOR, people), truth) for s in seeds])
-    monkeypatch.setattr(smoothing, "SHARED", (0.0, 0.0))
+    monkeypatch.setattr(smoothing, "GRID", smoothing.GRID * [1, 0])
     smoothing._roots.cache_clear()
     rough = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
     smoothing._roots.cache_clear()
@@ -100,7 +100,8 @@ def test_the_mode_is_the_one_a_general_optimiser_finds():
     counts, variances = tables["x0"]
     joint, noise = counts / counts.sum(), variances / counts.sum() ** 2
     roots = smoothing._roots(2, BINS, BINS)
-    _, found = smoothing._modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
+    _, modes, _ = smoothing._modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
+    found = smoothing._probabilities(roots, modes)
     for grid in (0, 6, len(roots) - 1):
         root = roots[grid : grid + 1]
 

@@ -2,31 +2,47 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from discreet import CentralNB, EstimationError, FederatedNB, LocalNB, estimate
+from discreet import (
+    Categorical,
+    CentralNB,
+    EstimationError,
+    FederatedNB,
+    LocalNB,
+    Numeric,
+    Schema,
+    estimate,
+)
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import load, mortgage
+from discreet.encoding import Cells
 from discreet.estimation import uncertainty
-from discreet.estimation.uncertainty import drawn_models, steadiness
-from discreet.tables import count
+from discreet.estimation.uncertainty import Drawn, steadiness
+from discreet.model import normalised
+from discreet.statistics import Statistics, Table
+from discreet.tables import Contents, count
 
 PEOPLE, ROWS = 5000, 120
 
 
-def stated_and_true(make, collections, draws=40):
+def stated_and_true(make, table, collections, draws=40):
     """For rows of several collections: how steady they were called, and whether they were."""
     said, was = [], []
     for seed in range(collections):
-        people = mortgage(PEOPLE + ROWS, seed)
-        nb = make(people.schema, seed).fit(people.X[:PEOPLE], people.y[:PEOPLE])
-        noisy, rows = nb.statistics_, people.X[PEOPLE:]
+        people = table(seed)
+        order = np.random.default_rng(seed).permutation(len(people.y))
+        X, y = people.X.iloc[order].reset_index(drop=True), np.asarray(people.y)[order]
+        nb = make(people.schema, seed).fit(X[:PEOPLE], y[:PEOPLE])
+        noisy, rows = nb.statistics_, X[PEOPLE : PEOPLE + ROWS]
         bins = {n: list(t.cells.edges[1:-1]) for n, t in noisy.tables.items() if t.cells.edges}
-        exact = count(people.frame[:PEOPLE], people.schema, bins=bins, moments=None)
+        frame = X[:PEOPLE].assign(**{people.schema.target: y[:PEOPLE]})
+        exact = count(frame, people.schema, Contents(bins=bins, moments=None))
         used = [factor.name for factor in nb.model_.factors]
         exact = replace(exact, tables={name: exact.tables[name] for name in used})
         truth = estimate(exact).predict_joint_log_proba(rows).argmax(axis=1)
@@ -34,6 +50,15 @@ def stated_and_true(make, collections, draws=40):
         said.append(steadiness(noisy, rows, draws=draws, random_state=seed))
         was.append(truth == decision)
     return np.concatenate(said), np.concatenate(was)
+
+
+def generated(seed):
+    return mortgage(PEOPLE + ROWS, seed)
+
+
+@cache
+def adult():
+    return load("adult")
 
 
 MAKERS = {
@@ -45,23 +70,117 @@ MAKERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_is_stated_comes_true_about_as_often(name):
-    """20 collections of 120 rows; rows of one collection err together, hence the margins."""
-    said, was = stated_and_true(MAKERS[name], 20)
-    assert said.mean() == pytest.approx(was.mean(), abs=0.06)
+    """12 collections of 120 rows; rows of one collection err together, hence the margins."""
+    said, was = stated_and_true(MAKERS[name], generated, 12)
+    assert -0.10 < said.mean() - was.mean() < 0.04
     near = (said > 0.82) & (said < 0.95)
-    assert near.sum() > 200
-    assert was[near].mean() == pytest.approx(said[near].mean(), abs=0.08)
+    assert near.sum() > 120
+    assert -0.10 < said[near].mean() - was[near].mean() < 0.07
     surest = said > 0.95
-    assert was[surest].mean() > 0.92
+    assert was[surest].mean() > 0.95
     assert was[said < 0.7].mean() < was[surest].mean() - 0.1
+
+
+def around_the_shrunken(statistics, totals, rng):
+    """What is drawn if what was shrunk away counts as absent."""
+    model, found = estimate(statistics), {}
+    share = np.exp(model.log_prior)[:, None]
+    for one in model.factors:
+        table, kept = statistics.tables[one.name], np.exp(one.log_probability)
+        kept = kept * statistics.totals.sum() * share / kept.sum(axis=1, keepdims=True)
+        away = table.counts - share * kept.sum(axis=0)
+        believed = ((kept - share * kept.sum(axis=0)) * away / table.variances).sum()
+        believed = np.clip(believed / (away**2 / table.variances).sum(), 0, 1)
+        noise = np.sqrt(believed * table.variances)
+        draws = kept + noise * rng.standard_normal((len(totals), *kept.shape))
+        found[one.name] = np.maximum(draws, 0.0)
+    return found
+
+
+def too_sure(collections):
+    """By how much decisions on adult that are called more than 80 % steady are less so."""
+    make = MAKERS["local"]
+    said, was = stated_and_true(make, lambda seed: adult(), collections)
+    sure = said > 0.8
+    assert sure.sum() > 100
+    return said[sure].mean() - was[sure].mean()
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_evidence_that_was_shrunk_away_is_not_taken_for_absent():
+    """On adult the noise hides most of the evidence, and the model decides by the class shares."""
+    assert too_sure(6) < 0.16  # not zero: benchmarks/RESULTS.md
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_draws_around_the_shrunken_estimate_are_found_out(monkeypatch):
+    """The known-bad twin."""
+    monkeypatch.setattr(uncertainty, "_tables", around_the_shrunken)
+    monkeypatch.setattr(uncertainty, "FEW_ROWS", 10**9)
+    assert too_sure(6) > 0.2
 
 
 @pytest.mark.slow
 def test_draws_that_forget_the_noise_are_found_out(monkeypatch):
     """The known-bad twin: nothing is drawn, so that every decision looks steady."""
-    monkeypatch.setattr(uncertainty._Believed, "draw", lambda self, rng, scale: self.model)
-    said, was = stated_and_true(MAKERS["local"], 4, draws=2)
-    assert said.mean() > was.mean() + 0.06
+
+    def shrunken(statistics, totals, rng):
+        model, draws = estimate(statistics), len(totals)
+        counts = {one.name: PEOPLE * np.exp(one.log_probability) for one in model.factors}
+        return {name: np.tile(one, (draws, 1, 1)) for name, one in counts.items()}
+
+    monkeypatch.setattr(uncertainty, "_tables", shrunken)
+    monkeypatch.setattr(uncertainty, "FEW_ROWS", 10**9)
+    said, was = stated_and_true(MAKERS["local"], generated, 4, draws=2)
+    assert said.mean() > was.mean() + 0.04
+
+
+def test_noise_that_hides_everything_leaves_everything_open():
+    """Features that would decide every row, and noise a hundred times wider than they are."""
+    schema = Schema(
+        [Categorical(f"x{j}", ["a", "b"], optional=False) for j in range(6)], "y", [0, 1]
+    )
+    wide = np.full((2, 2), 1e10)
+    tables = {
+        name: Table(Cells.of(schema, name), np.array([[450.0, 50.0], [50.0, 450.0]]), wide)
+        for name in schema.names
+    }
+    noisy = Statistics(schema, np.array([510.0, 490.0]), np.full(2, 4.0), tables)
+    rows = pd.DataFrame(np.random.default_rng(0).choice(["a", "b"], (80, 6)), columns=schema.names)
+    assert steadiness(noisy, rows, random_state=0).mean() == pytest.approx(0.5, abs=0.06)
+    narrow = {name: replace(one, variances=wide / 1e9) for name, one in tables.items()}
+    clear = replace(noisy, tables=narrow)
+    same = pd.DataFrame([["a"] * 6, ["b"] * 6] * 30, columns=schema.names)
+    assert steadiness(clear, same, random_state=0).min() == pytest.approx(0.98)
+
+
+def test_drawn_classifiers_keep_to_the_class_shares_on_average():
+    people = mortgage(3000, seed=1)
+    nb = LocalNB(0.5, schema=people.schema, random_state=0).fit(people.X, people.y)
+    drawn = Drawn(nb.statistics_, 20, 0)
+    scores = drawn._scores(dict(people.X[:200].items()), slice(0, 200))
+    odds = np.exp(normalised((scores + uncertainty._shift(scores, drawn.shares)).reshape(-1, 2)))
+    np.testing.assert_allclose(odds.reshape(200, 20, 2).mean(axis=0), drawn.shares, atol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["categories", "bins"])
+def test_very_large_tables_are_drawn_in_groups_of_cells(kind):
+    values = list(range(400))
+    feature = Categorical("x", values) if kind == "categories" else Numeric("x", 0, 400)
+    schema = Schema([feature], "y", [0, 1])
+    cells = Cells.of(schema, "x", bins=400)
+    rng = np.random.default_rng(0)
+    exact = np.zeros((2, cells.size))
+    exact[:, :400] = rng.poisson(20 * np.exp(np.outer([-1, 1], np.linspace(-1, 1, 400))))
+    table = Table(cells, exact + rng.normal(0, 3, exact.shape), np.full(exact.shape, 9.0))
+    noisy = Statistics(schema, exact.sum(axis=1), np.full(2, 9.0), {"x": table})
+    found = Drawn(noisy, 30, 0).model.factors[0].log_probability[:, :400]
+    wanted = estimate(Statistics(schema, exact.sum(axis=1), tables={"x": Table(cells, exact)}))
+    wanted = wanted.factors[0].log_probability[:, :400]
+    assert np.abs(found.reshape(30, 2, 400).mean(axis=0) - wanted).mean() < 0.25  # of noise: .13
 
 
 def test_exact_statistics_leave_no_doubt():
@@ -74,19 +193,20 @@ def test_densities_are_drawn_too_and_noise_without_variance_is_refused():
     people = mortgage(3000, seed=1)
     nb = CentralNB(0.3, method="moments", schema=people.schema, random_state=0)
     found = nb.fit(people.X, people.y).statistics_
-    models = list(drawn_models(found, 3, 0))
-    assert {f.name for f in models[0].factors} == {f.name for f in nb.model_.factors}
-    age = [next(f.mean[0] for f in one.factors if f.name == "age") for one in models]
-    assert len(set(age)) == 3
+    model = Drawn(found, 3, 0).model
+    assert {f.name for f in model.factors} == {f.name for f in nb.model_.factors}
+    age = next(f.mean for f in model.factors if f.name == "age")
+    assert len(set(age)) == 6
     steady = steadiness(found, people.X[:200], draws=20, random_state=0)
     assert 0.6 < steady.mean() < 0.98
     with pytest.raises(EstimationError, match="at least 1"):
-        next(drawn_models(found, 0))
+        Drawn(found, 0)
     cauchy = CentralNB(1.0, method="smooth", schema=people.schema, random_state=0)
     with pytest.raises(EstimationError, match="no variance"):
-        next(drawn_models(cauchy.fit(people.X, people.y).statistics_))
+        Drawn(cauchy.fit(people.X, people.y).statistics_)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_steady_each_decision_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people = mortgage(2500, seed=1)
@@ -114,3 +234,7 @@ def test_the_command_says_how_steady_each_decision_is(tmp_path, monkeypatch):
     refused = run("predict", "other.json", "others.csv", "--uncertainty", "statistics.json")
     assert refused.exit_code == 2
     assert "not the statistics" in refused.stderr
+    people.frame[:20].to_csv("few.csv", index=False)
+    few = run("predict", "model.json", "few.csv", "--uncertainty", "statistics.json")
+    assert few.exit_code == 0
+    assert "20 rows are too few" in few.stderr

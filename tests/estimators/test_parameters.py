@@ -20,6 +20,7 @@ from discreet import (
     Numeric,
     PrivacyError,
     Schema,
+    SchemaError,
     SurveyNB,
 )
 
@@ -82,7 +83,13 @@ def test_parameters_are_checked_before_any_data_is_read(nb):
         (CentralNB, {"delta": 1}, "delta=1"),
         (CentralNB, {"max_weight": math.inf}, "max_weight=inf"),
         (CentralNB, {"schema": {"features": []}}, r"schema=.*write a Schema"),
-        (CentralNB, {"schema": "schema.json"}, r"schema='schema.json'; write a Schema"),
+        (
+            CentralNB,
+            {"schema": "schema.json"},
+            r"schema='schema.json'; write a Schema.*no such file",
+        ),
+        (CentralNB, {"schema": ["age"]}, r"schema=\['age'\]; write a Schema, the path of one, or"),
+        (CentralNB, {"budget": "no.json"}, r"budget='no.json'; write .*no such ledger"),
         (MixedNB, {"alpha": math.inf}, "alpha=inf"),
         (MixedNB, {"categorical_features": [1.5]}, "categorical_features="),
         (MixedNB, {"class_prior": [[0.5, 0.5]]}, "class_prior="),
@@ -132,3 +139,95 @@ def test_the_smallest_epsilon_gives_noise_or_a_sentence(method):
     else:
         assert nb.fit(X, Y).guarantee_.epsilon == 1e-9
     assert CentralNB(1e-4, method=method, schema=SCHEMA).fit(X, Y).guarantee_.private
+
+
+HUGE = np.array([[10**400, 0]] * 40, dtype=object)  # an old pandas takes no such column
+DAYS = pd.date_range("2020-01-01", periods=40)
+DATES = r"dates and durations .* turn them into numbers, such as days since"
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None], ids=["schema", "no schema"])
+@pytest.mark.parametrize(
+    ("rows", "y", "says"),
+    [
+        (X.assign(size=DAYS), Y, rf"size: {DATES}"),
+        (X.assign(flag=DAYS.tz_localize("UTC")), Y, rf"flag: {DATES}"),
+        (X.assign(size=DAYS - DAYS[0]), Y, rf"size: {DATES}"),
+        (X.assign(size=[None, *(day.date() for day in DAYS[1:])]), Y, rf"size: {DATES}"),
+        (np.array([[day, day] for day in DAYS.to_numpy()]), Y, DATES),
+        (X, DAYS.to_numpy(), rf"y: {DATES}"),
+        (X.assign(size=1j), Y, "size: Complex data not supported .*make two columns"),
+        (X.to_numpy() + 0j, Y, "X: Complex data not supported .*make two columns"),
+        (X, Y + 0j, "y: Complex data not supported .*make two columns"),
+        (X, list(Y + 0j), "y: Complex data not supported"),
+        (
+            HUGE,
+            Y,
+            "(size|x0): a whole number is too large, beyond 1e308",
+        ),
+        (X.assign(flag=[[0]] * 40), Y, "flag: its values are of type list; give each part"),
+        ({"size": [1.0], "flag": [0]}, Y, r"X is a dict; give a data frame"),
+    ],
+)
+def test_what_is_no_number_and_no_category_is_refused_with_the_fix(schema, rows, y, says):
+    for nb in (MixedNB(schema=schema), CentralNB(schema=schema)):
+        with pytest.raises(SchemaError, match=says) as raised:
+            nb.fit(rows, y)
+        assert len(str(raised.value)) < 300  # and no table in the message
+
+
+def test_frames_of_polars_and_arrow_hold_no_dates_either():
+    import polars as pl
+    import pyarrow as pa
+
+    dated = X.assign(size=DAYS)
+    nested = pl.from_pandas(X).with_columns(flag=pl.concat_list("flag", "flag"))
+    for rows, says in [
+        (pl.from_pandas(dated), DATES),
+        (pa.Table.from_pandas(dated), DATES),
+        (nested, "values are of type list"),
+        (nested.to_arrow(), "values are of type"),
+    ]:
+        with pytest.raises(SchemaError, match=says):
+            MixedNB(schema=SCHEMA).fit(rows, Y)
+
+
+def test_a_lazy_frame_is_collected():
+    import polars as pl
+
+    lazy = pl.from_pandas(X).lazy()
+    nb = MixedNB(schema=SCHEMA).fit(lazy, Y)
+    assert nb.predict(lazy).tolist() == MixedNB(schema=SCHEMA).fit(X, Y).predict(X).tolist()
+
+
+def test_numpy_scalars_are_numbers_outside_of_estimators_too():
+    from discreet.local.planning import Choices, make_plan
+    from discreet.mechanisms.frequency import OUE
+    from discreet.survey import Questionnaire
+
+    plan = make_plan(SCHEMA, np.float32(0.1), np.int64(1000), Choices(bins=np.int8(4)))
+    assert plan.to_json() == make_plan(SCHEMA, 0.1, 1000, Choices(bins=4)).to_json()
+    assert repr(OUE(np.float32(1), np.int64(4))) == repr(OUE(1.0, 4))
+    assert Numeric("x", np.float32(0), np.int64(3)) == Numeric("x", 0.0, 3.0)
+    survey = Questionnaire.of(SCHEMA, np.float32(0.5), None, "unrelated", np.int64(3))
+    assert survey.to_json() == Questionnaire.of(SCHEMA, 0.5, None, "unrelated", 3).to_json()
+
+
+def test_a_schema_may_be_a_path_or_a_mapping(tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text(SCHEMA.to_json())
+    mapping = {
+        "features": [
+            {"name": "size", "kind": "numeric", "lower": np.int64(0), "upper": np.float32(9)},
+            {"name": "flag", "kind": "categorical", "values": range(2)},
+        ],
+        "target": "class",
+        "classes": np.array([0, 1]),
+    }
+    for given in (path, str(path), mapping, SCHEMA.to_body()):
+        for nb in ESTIMATORS:
+            fitted = clone(nb(schema=given)).fit(X, Y)
+            assert fitted.schema_ == SCHEMA
+            assert fitted.get_params()["schema"] is not None
+    with pytest.raises(SchemaError, match=r"schema=.*a schema holds names, numbers and lists"):
+        MixedNB(schema={**mapping, "classes": {0, 1}, "features": object}).fit(X, Y)

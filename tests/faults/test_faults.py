@@ -145,6 +145,7 @@ def test_a_report_that_left_is_the_report_that_is_sent_again(tmp_path):
     assert Report.from_json(sent) == Respondent(PLAN, FolderStore(store)).report(RECORD)
 
 
+@pytest.mark.slow
 def test_twin_a_store_that_forgets_sends_two_reports(tmp_path):
     """What the test above refuses: a new folder for every start."""
     reports = set()
@@ -212,26 +213,51 @@ main(["train", "people.csv", "--schema", "s.json", "--epsilon", "1", "--budget-f
 """
 
 
-@pytest.mark.slow
-def test_a_training_that_dies_has_paid_before_it_shows_anything(tmp_path):
-    (tmp_path / "s.json").write_text(SCHEMA.to_json())
+LATE = """
+import atexit
+from discreet.ledger import Ledger
+real = Ledger.charge
+def charge(self, *given, **how):
+    atexit.register(real, self, *given, **how)
+    return self.read()
+Ledger.charge = charge
+"""
+"""A program that pays when it has finished."""
+
+
+def trainings(folder, before=""):
+    """Trainings that die at some point: (exit code, whether a model shows, charges so far)."""
+    (folder / "s.json").write_text(SCHEMA.to_json())
     rows = "".join(f"{i % 10 / 10},{'xy'[i % 2]},{'no' if i % 3 else 'yes'}\n" for i in range(60))
-    (tmp_path / "people.csv").write_text("a,b,c\n" + rows)
-    Ledger.create(tmp_path / "l.json", 100.0)
-    model, paid, died_paid = tmp_path / "model.json", 0, 0
+    (folder / "people.csv").write_text("a,b,c\n" + rows)
+    Ledger.create(folder / "l.json", 100.0)
+    model = folder / "model.json"
     for k in (2, 5, 6, 7, 8, 10, 1000):
         model.unlink(missing_ok=True)
-        script = TRAIN.format(here=str(Path(__file__).parent), k=k)
+        script = before + TRAIN.format(here=str(Path(__file__).parent), k=k)
         done = subprocess.run(
-            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True
         )
-        now = len(Ledger(tmp_path / "l.json").read().entries)
-        assert paid <= now <= paid + 1
         if model.exists():
-            assert now == paid + 1  # what can be seen was paid for
-            json.loads(model.read_text())  # and is whole
-        died_paid += done.returncode == 9 and now == paid + 1
+            json.loads(model.read_text())  # it is whole
+        yield done.returncode, model.exists(), len(Ledger(folder / "l.json").read().entries)
+
+
+@pytest.mark.slow
+def test_a_training_that_dies_has_paid_before_it_shows_anything(tmp_path):
+    paid = died_paid = 0
+    for code, shows, now in trainings(tmp_path):
+        assert paid <= now <= paid + 1
+        assert not shows or now == paid + 1  # what can be seen was paid for
+        died_paid += code == 9 and now == paid + 1
         paid = now
-    assert done.returncode == 0
-    assert model.exists()
+    assert (code, shows) == (0, True)
     assert died_paid  # some died after paying and before showing: never refunded
+
+
+@pytest.mark.slow
+def test_twin_a_training_that_pays_at_its_end_shows_what_nobody_paid_for(tmp_path):
+    shown = paid = 0
+    for _, shows, now in trainings(tmp_path, LATE):
+        shown, paid = shown + shows, now
+    assert shown > paid

@@ -11,9 +11,8 @@ from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, S
 from discreet.collection.simulation import simulate
 from discreet.collection.size import respondents_for
 from discreet.collection.tally import Tally
-from discreet.local.inversion import statistics_of
-from discreet.local.planning import make_plan, question_cost
-from discreet.local.size import precision_of
+from discreet.local.inversion import precision_of, statistics_of
+from discreet.local.planning import Choices, make_plan, question_cost
 from discreet.local.waves import combined
 from discreet.mechanisms.frequency import cost, oracle_of
 
@@ -56,7 +55,7 @@ def truth_of(found, c, cells, name):
 def test_tables_and_totals_are_unbiased_with_the_stated_variance(oracle, epsilon, kind):
     """False alarms: below 1e-5 for each of the sixteen cases."""
     c, columns = population()
-    plan = make_plan(SCHEMA, epsilon, len(c), kind=kind, oracle=oracle, bins=3)
+    plan = make_plan(SCHEMA, epsilon, len(c), Choices(kind=kind, oracle=oracle, bins=3))
     found = estimates(plan, c, columns, 100)
     cells = plan.encoded(columns, c).columns
     limit = norm.isf(1e-5 / 60)
@@ -98,7 +97,7 @@ def test_intervals_of_95_percent_cover_93_to_97(oracle):
     """
     c, columns = population(2400)
     schema = Schema(SCHEMA.features[:2], "c", SCHEMA.classes)
-    plan = make_plan(schema, 2.0, len(c), kind="paper", oracle=oracle)
+    plan = make_plan(schema, 2.0, len(c), Choices(kind="paper", oracle=oracle))
     cells = plan.encoded(columns, c).columns
     found = many_collections(plan, c, cells, 2000)
     for name in (*schema.names, None):
@@ -124,7 +123,7 @@ def test_stated_variances_are_those_of_every_possible_collection(oracle):
     Told the truth in place of what was found, the variances stated for class totals and cells are
     exactly those of the estimates over all outcomes: noise, luck of who was asked, and weights.
     """
-    plan = make_plan(SMALL, 1.0, 3, kind="paper", oracle=oracle)
+    plan = make_plan(SMALL, 1.0, 3, Choices(kind="paper", oracle=oracle))
     c, columns = FEW
     cell = [c, 2 * c + columns["f"]]
     channels, supports = [], []
@@ -166,13 +165,13 @@ def test_stated_variances_are_those_of_every_possible_collection(oracle):
 
 def test_everyone_asked_without_noise_is_exact():
     schema = Schema([Categorical("f", [0, 1], False)], "y", [0, 1])
-    plan = make_plan(schema, math.inf, 3, kind="pairs", oracle="de")
+    plan = make_plan(schema, math.inf, 3, Choices(kind="pairs", oracle="de"))
     tally = simulate(plan, plan.encoded(FEW[1], FEW[0]), SeededRandom(0))
     found = statistics_of(tally)
     assert found.exact
     assert found.totals.tolist() == [1, 2]
     # everyone tells their class, with or without the feature, but not everyone the feature
-    plan = make_plan(schema, math.inf, 3, kind="paper", oracle="de")
+    plan = make_plan(schema, math.inf, 3, Choices(kind="paper", oracle="de"))
     people = np.tile(FEW[0], 100), {"f": np.tile(FEW[1]["f"], 100)}
     found = statistics_of(simulate(plan, plan.encoded(people[1], people[0]), SeededRandom(0)))
     assert found.totals == pytest.approx([100, 200])
@@ -184,7 +183,7 @@ def test_everyone_asked_without_noise_is_exact():
 def test_a_biased_twin_is_found():
     """The same check rejects estimates that forget that some people were not asked."""
     c, columns = population()
-    plan = make_plan(SCHEMA, 3.0, len(c), kind="paper", bins=3)
+    plan = make_plan(SCHEMA, 3.0, len(c), Choices(kind="paper", bins=3))
     found = estimates(plan, c, columns, 120)
     cells = plan.encoded(columns, c).columns
     truth = np.zeros(found[0].tables["a"].counts.shape)
@@ -200,7 +199,7 @@ def test_a_biased_twin_is_found():
 def test_moments_are_unbiased(approach):
     c, columns = population()
     columns = {**columns, "b": np.where(columns["b"] == None, 0, columns["b"])}  # noqa: E711
-    plan = make_plan(SCHEMA, 4.0, len(c), numeric="gaussian", approach=approach)
+    plan = make_plan(SCHEMA, 4.0, len(c), Choices(numeric="gaussian", approach=approach))
     found = estimates(plan, c, columns, 200)
     t = (columns["n"] - 5) / 5
     for k in (0, 1):
@@ -229,7 +228,7 @@ def with_missing(missing, people=20_000):
 def test_means_of_numbers_that_may_be_missing_are_unbiased():
     """Sums divided by all of a class, present or not, would say 62 in place of 75 and 85."""
     schema, X, y = with_missing("skip", 6000)
-    plan = make_plan(schema, 6.0, len(y), numeric="gaussian")
+    plan = make_plan(schema, 6.0, len(y), Choices(numeric="gaussian"))
     records = plan.encoded({"far": X[:, 0], "near": X[:, 1]}, y)
     moments = [
         statistics_of(simulate(plan, records, SeededRandom(seed))).moments for seed in range(60)
@@ -258,7 +257,7 @@ def test_a_gaussian_model_of_numbers_that_may_be_missing_is_near_the_exact_one(m
 
 def test_a_number_that_is_always_there_is_not_asked_for_its_presence():
     schema = Schema([Numeric("x", 0, 1, optional=False)], "y", [0, 1])
-    plan = make_plan(schema, 1.0, numeric="gaussian")
+    plan = make_plan(schema, 1.0, choices=Choices(numeric="gaussian"))
     assert [question.power for question in plan.questions] == [0, 1, 2]
     assert not plan.cells
     assert plan.averaged == {"x"}
@@ -273,14 +272,14 @@ def test_question_cost_is_the_designs_formula():
 
 
 def test_an_empty_or_one_sided_tally_is_an_error():
-    plan = make_plan(SCHEMA, 1.0, 100, bins=3)
+    plan = make_plan(SCHEMA, 1.0, 100, Choices(bins=3))
     with pytest.raises(EstimationError, match="empty"):
         statistics_of(Tally(plan))
 
 
 def test_a_question_nobody_answered_teaches_nothing():
     c, columns = population(40)
-    plan = make_plan(SCHEMA, 1.0, 40, kind="pairs", bins=3)
+    plan = make_plan(SCHEMA, 1.0, 40, Choices(kind="pairs", bins=3))
     tally = simulate(plan, plan.encoded(columns, c), SeededRandom(0))
     tally.counted[1] = 0
     tally.sums[1][:] = 0
@@ -295,7 +294,7 @@ def wave(plan, c, columns, seed):
 
 def test_waves_combine_by_precision():
     c, columns = population(4000)
-    plan = make_plan(SCHEMA, 2.0, 2000, bins=3)
+    plan = make_plan(SCHEMA, 2.0, 2000, Choices(bins=3))
     half = slice(None, None, 2), slice(1, None, 2)
     parts = [wave(plan, c[s], {n: x[s] for n, x in columns.items()}, i) for i, s in enumerate(half)]
     both = combined(parts, [2000, 2000])
@@ -309,7 +308,7 @@ def test_waves_combine_by_precision():
 def test_every_wave_counts_for_the_class_totals():
     """A wave of one class and a wave of the other, equally precise, make halves."""
     _, columns = population(4000)
-    plan = make_plan(SCHEMA, 4.0, 4000, bins=3)
+    plan = make_plan(SCHEMA, 4.0, 4000, Choices(bins=3))
     parts = [wave(plan, np.full(4000, k), columns, k) for k in (0, 1)]
     both = combined(parts, [4000, 4000])
     assert both.totals == pytest.approx([4000, 4000], abs=600)
@@ -328,7 +327,7 @@ def test_waves_state_the_variance_of_their_sum(oracle):
     False alarms: 1e-6 for each number.
     """
     c, columns = population(2000)
-    plans = [make_plan(SCHEMA, e, 1000, bins=3, oracle=oracle) for e in (1.0, 3.0)]
+    plans = [make_plan(SCHEMA, e, 1000, Choices(bins=3, oracle=oracle)) for e in (1.0, 3.0)]
     rng, found = np.random.default_rng(0), []
     for repeat in range(150):
         order = rng.permutation(2000)
@@ -351,7 +350,7 @@ def test_precision_before_collecting_is_what_simulation_finds(oracle):
 
     Class totals too. False alarms: 1e-6 for each number.
     """
-    plan = make_plan(SCHEMA, 1.0, 3000, bins=3, oracle=oracle)
+    plan = make_plan(SCHEMA, 1.0, 3000, Choices(bins=3, oracle=oracle))
     found = []
     for seed in range(100):
         c, columns = population(3000, seed)
@@ -365,3 +364,23 @@ def test_precision_before_collecting_is_what_simulation_finds(oracle):
     need = respondents_for(precision_of(plan, 1)[0].standard_error, 0.01)
     worst = precision_of(plan, need)[0].standard_error
     assert worst <= 0.01 < precision_of(plan, int(0.9 * need))[0].standard_error
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("named", ["ab", "a", ""])
+def test_the_papers_plan_asks_everything_equally_often(named, optional):
+    """Also where all features are numbers: then the class, the means and the mean squares."""
+    categories = [Categorical(name, ["n", "y"], optional=False) for name in named]
+    numbers = [Numeric(name, 0, 1, optional=optional) for name in ("x", "z")]
+    plan = make_plan(
+        Schema([*categories, *numbers], "c", ["n", "y"]),
+        1.0,
+        choices=Choices(kind="paper", numeric="gaussian"),
+    )
+    by_kind = {}
+    for question, share in zip(plan.questions, plan.shares, strict=True):
+        presence = optional and set(question.features) <= {"x", "z"} and bool(question.features)
+        what = question.power or ("presence" if presence else question.features)
+        by_kind[what] = by_kind.get(what, 0.0) + share
+    assert len(by_kind) == 1 + len(named) + 2 + optional
+    assert list(by_kind.values()) == pytest.approx([1 / len(by_kind)] * len(by_kind), abs=1e-5)

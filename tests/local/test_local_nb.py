@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
@@ -20,9 +19,9 @@ from discreet import (
 )
 from discreet.datasets import mortgage
 from discreet.encoding import class_codes
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.projection import DCA, PCA
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Contents, count_arrays
 
 PEOPLE = mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at epsilon 1 cannot reach 83 % accuracy"}
@@ -38,6 +37,7 @@ def test_without_noise_all_of_scikit_learns_checks_pass(options):
     check_estimator(LocalNB(epsilon=math.inf, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.PrivacyWarning")
 def test_with_noise_only_the_listed_checks_fail():
     check_estimator(LocalNB(epsilon=1.0), expected_failed_checks=NOISE)
@@ -47,7 +47,7 @@ def test_without_noise_it_is_the_exact_binned_classifier():
     nb = LocalNB(epsilon=math.inf, schema=PEOPLE.schema, bins=5).fit(PEOPLE.X, PEOPLE.y)
     codes = class_codes(PEOPLE.schema, PEOPLE.y)
     columns = {name: PEOPLE.frame[name] for name in PEOPLE.schema.names}
-    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, bins=5, moments=None))
+    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, Contents(bins=5, moments=None)))
     np.testing.assert_array_equal(nb.predict_proba(PEOPLE.X), exact.predict_proba(PEOPLE.X))
     assert not nb.guarantee_.private
 
@@ -182,11 +182,22 @@ def test_a_schema_from_the_data_is_warned_about_and_not_promised():
     assert not LocalNB(1.0, schema=inferred).fit(PEOPLE.X, PEOPLE.y).guarantee_.private
 
 
-def test_with_no_evidence_the_majority_is_named():
-    others = mortgage(3000, seed=5)
-    nb = LocalNB(0.01, schema=PEOPLE.schema, random_state=3).fit(PEOPLE.X[:200], PEOPLE.y[:200])
-    predicted = pd.Series(nb.predict(others.X)).value_counts(normalize=True)
-    assert predicted.max() > 0.9
+def test_with_no_evidence_probabilities_stay_near_the_class_shares():
+    """By the median of nine collections; a twin with evidence moves them far.
+
+    Which class is named is then a matter of chance: the shares themselves are nearly equal.
+    """
+
+    def moved(epsilon):
+        found = []
+        for seed in range(9):
+            nb = LocalNB(epsilon, schema=PEOPLE.schema, random_state=seed)
+            nb.fit(PEOPLE.X[:200], PEOPLE.y[:200])
+            found.append(np.abs(nb.predict_proba(others.X) - nb.class_prior_).mean())
+        return np.median(found)
+
+    others = mortgage(500, seed=5)
+    assert moved(0.01) < 0.1 < 0.15 < moved(5.0)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +238,7 @@ def test_wrong_options_are_explained(options, error, says):
 
 
 def test_a_fixed_plan_is_used_as_it_is():
-    plan = make_plan(PEOPLE.schema, 2.0, 6000, kind="pairs", bins=3)
+    plan = make_plan(PEOPLE.schema, 2.0, 6000, Choices(kind="pairs", bins=3))
     nb = LocalNB(2.0, plan=plan, schema=PEOPLE.schema, random_state=0).fit(PEOPLE.X, PEOPLE.y)
     assert nb.plan_ is plan
     other = Schema(PEOPLE.schema.features, "missed_payment", ["yes", "no"])
@@ -237,13 +248,13 @@ def test_a_fixed_plan_is_used_as_it_is():
 
 def test_a_fixed_plan_must_say_what_the_other_parameters_say():
     """Whoever writes an epsilon gets that epsilon: a plan of another one is refused."""
-    plan = make_plan(PEOPLE.schema, 5.0, 6000, bins=3)
+    plan = make_plan(PEOPLE.schema, 5.0, 6000, Choices(bins=3))
     for epsilon in (0.5, 1.0, math.inf):
         with pytest.raises(
             PrivacyError, match=r"the plan promises 5.0 in total; write epsilon=5.0"
         ):
             LocalNB(epsilon, plan=plan, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
-    several = make_plan(PEOPLE.schema, 5.0, 6000, bins=3, reports=2)
+    several = make_plan(PEOPLE.schema, 5.0, 6000, Choices(bins=3, reports=2))
     with pytest.raises(PrivacyError, match=r"promises 5\.0 in total"):  # epsilon is per person
         LocalNB(2.5, plan=several, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     for name, value in {"oracle": "oue", "bins": 4, "theta": 0.3, "numeric": "gaussian"}.items():

@@ -10,7 +10,7 @@ from discreet import Categorical, EstimationError, FormatError, LocalNB, Schema
 from discreet.cli import main
 from discreet.collection.simulation import simulate
 from discreet.documents import dump
-from discreet.local import Plan, Question, make_plan, statistics_of
+from discreet.local import Choices, Plan, Question, make_plan, statistics_of
 from discreet.local.waves import check_shares, combined, next_plan
 from discreet.randomness import as_random
 from discreet.shuffling import Shuffle
@@ -107,7 +107,7 @@ def test_the_class_question_follows_from_all_respondents():
     """Twin: a plan made for a third of the people asks too many of them for their class alone."""
     X, y = people(1800)
     alone = class_share(make_plan(SCHEMA, 1.0, 600))
-    together = class_share(make_plan(SCHEMA, 1.0, 600, everyone=1800))
+    together = class_share(make_plan(SCHEMA, 1.0, 600, Choices(everyone=1800)))
     assert alone > together == class_share(make_plan(SCHEMA, 1.0, 1800))
     table = np.column_stack(list(X.values()))
     nb = LocalNB(1.0, schema=SCHEMA, waves=3, random_state=0).fit(table, y)
@@ -150,7 +150,7 @@ def test_a_wave_that_is_none_is_refused(waves):
 
 def test_tallies_of_two_shuffles_do_not_add_up_to_one():
     """Twin: counting all reports of both would state the stronger promise."""
-    plan = make_plan(SCHEMA, 1.0, 3000, shuffled=1e-6)
+    plan = make_plan(SCHEMA, 1.0, 3000, Choices(shuffled=1e-6))
     small = [collected(plan, seed, 2000) for seed in (1, 2)]
     both = small[0] + small[1]
     assert both.reports == 4000 > plan.shuffled.respondents
@@ -168,7 +168,7 @@ def test_tallies_of_two_shuffles_do_not_add_up_to_one():
 
 
 def test_too_few_reports_leave_the_weaker_promise():
-    plan = make_plan(SCHEMA, 1.0, 3000, shuffled=1e-6)
+    plan = make_plan(SCHEMA, 1.0, 3000, Choices(shuffled=1e-6))
     enough = statistics_of(collected(plan, 1, 3000)).guarantee
     assert (enough.epsilon, enough.delta, enough.unshuffled) == (1.0, 1e-6, plan.epsilon)
     few = statistics_of(collected(plan, 1, 2999)).guarantee

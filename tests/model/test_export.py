@@ -23,7 +23,7 @@ from discreet.errors import EstimationError
 from discreet.model import CellFactor, GaussianFactor
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
 from discreet.schema import text_of
-from discreet.tables.in_memory import count_arrays
+from discreet.tables.in_memory import Contents, count_arrays
 
 FEATURES = [
     Categorical("colour", ["red", "green", 'a, "b"', "ü"]),
@@ -51,8 +51,10 @@ def made(
         schema,
         columns,
         codes,
-        bins={"height": 5, "label": 4, "probabilities": 1} if binned else None,
-        moments=None if binned else "float",
+        Contents(
+            bins={"height": 5, "label": 4, "probabilities": 1} if binned else None,
+            moments=None if binned else "float",
+        ),
     )
     return estimate(statistics, likelihood=likelihood), columns
 

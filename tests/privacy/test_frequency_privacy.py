@@ -21,6 +21,7 @@ from scipy import stats
 from discreet.audit import enumeration
 from discreet.audit.enumeration import Choices, keeps, paths, worst
 from discreet.errors import PrivacyError
+from discreet.losses import epsilon_of_channel
 from discreet.mechanisms.frequency import (
     DE,
     HR,
@@ -33,8 +34,8 @@ from discreet.mechanisms.frequency import (
     THE,
     FrequencyOracle,
 )
-from discreet.privacy import epsilon_of_channel
 from discreet.randomness import Random, SeededRandom
+from twins import TruthFirst
 
 Law = dict[tuple[int, ...], Fraction]
 
@@ -225,19 +226,6 @@ def test_summed_histograms_add_exactly_the_promised_noise() -> None:
 
 
 # Known-bad twins: the same functions must refuse them.
-
-
-class TruthFirst(SS):
-    """A public library's subset report: the true value stays at the front."""
-
-    def _few(self, true: Any, member: Any, random: Random) -> Any:
-        sets = random.subsets(self.size - 1, self.subset, true.size)
-        sets += sets >= true[:, None]
-        sets[:, 0] = np.where(member, true, sets[:, 0])
-        return sets
-
-    def encode(self, reports: Any) -> Any:
-        return reports.astype(np.int64)
 
 
 class FirstReplaced(SS):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from discreet.audit import enumeration
 from discreet.audit.enumeration import Choices, keeps, worst
 from discreet.errors import SchemaError
+from discreet.losses import epsilon_of_channel
 from discreet.mechanisms.mean import (
     Duchi,
     DuchiMany,
@@ -33,7 +34,6 @@ from discreet.mechanisms.mean import (
     Piecewise,
     PiecewiseMany,
 )
-from discreet.privacy import epsilon_of_channel
 from discreet.randomness import SeededRandom
 
 ONE = 1 << 64
@@ -260,6 +260,7 @@ def duchi_with_ties(d: int, e: float, *, both: bool) -> Channel:
 
 @pytest.mark.parametrize("d", [2, 4])
 def test_duchi_with_ties_is_rejected_in_even_dimensions(d: int) -> None:
+    """The twin: ties as a textbook listing puts them."""
     one_sided = duchi_with_ties(d, math.e, both=False)
     two_sided = duchi_with_ties(d, math.e, both=True)
     assert not private(1.0, one_sided)

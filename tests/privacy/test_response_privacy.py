@@ -22,9 +22,9 @@ from discreet.audit import enumeration
 from discreet.audit.enumeration import Choices, worst
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import EstimationError
+from discreet.losses import epsilon_of_channel, exp_above, exp_below, log, total_above
 from discreet.mechanisms.laws import Law
 from discreet.mechanisms.response import MODELS, Related, Response, Unrelated
-from discreet.privacy import epsilon_of_channel
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 Output = tuple[Any, ...]
@@ -306,3 +306,22 @@ def test_nothing_but_the_answers_is_in_a_sheet():
         "format", "version", "collection", "id", "question", "value", "digest"
     }  # fmt: skip
     assert len(body["value"]) == 3
+
+
+@pytest.mark.parametrize("theta", ["0.1", "0.5", "0.7"])
+def test_a_stated_loss_is_never_below_the_true_one_and_one_step_less_is(theta):
+    """Decided with 60 digits; the nearest float is the twin: about half of them are too low."""
+    below = 0
+    for size in range(2, 40):
+        channel = Unrelated((size,), theta)
+        ratio, stated = channel.worst_ratio(), channel.epsilon_exact()
+        assert exp_below(Fraction(stated)) >= ratio
+        assert exp_above(Fraction(math.nextafter(stated, 0.0))) < ratio
+        below += exp_above(Fraction(log(ratio))) < ratio
+    assert below > 5
+    several = [0.1, 0.2, 0.7, 1e-9]
+    assert Fraction(total_above(several)) >= sum(map(Fraction, several))
+    assert any(  # the twin: floats added one after the other
+        Fraction(sum(one)) < sum(map(Fraction, one))
+        for one in ([0.1 * k, 0.3, 0.7 * k] for k in range(1, 20))
+    )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, LocalNB, PrivacyError, Schema, SurveyNB
-from discreet.local import make_plan
+from discreet.local import Choices, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS, SUE, THE
 from discreet.shuffling import Blanket, Shuffle, amplified, delta_of
 from discreet.survey import Group, Questionnaire
@@ -115,7 +115,7 @@ def plan_channel(plan):
 
 
 def few_plan(n, epsilon=0.5, delta=0.05):
-    return make_plan(SCHEMA, epsilon, n, kind="paper", oracle="de", shuffled=delta)
+    return make_plan(SCHEMA, epsilon, n, Choices(kind="paper", oracle="de", shuffled=delta))
 
 
 @pytest.mark.slow
@@ -145,18 +145,30 @@ def exact_delta_of_plan(plan, n, epsilon, sent=1):
     return exact_delta(small, n, epsilon, sent)
 
 
+def test_a_plan_that_reveals_more_than_its_shuffle_hides_is_refused():
+    plan = few_plan(40)
+    assert delta_of(plan.blanket, 40, plan.shuffled.epsilon) <= plan.shuffled.delta
+    for promise in (
+        replace(plan.shuffled, epsilon=0.9 * plan.shuffled.epsilon),
+        replace(plan.shuffled, delta=plan.shuffled.delta / 10),
+        replace(plan.shuffled, respondents=20),
+    ):
+        with pytest.raises(PrivacyError, match="shuffled"):
+            replace(plan, shuffled=promise)
+
+
 @pytest.mark.slow
 def test_two_reports_of_one_person_are_noticed():
     plan = few_plan(14)
     twice = exact_delta_of_plan(plan, 7, plan.shuffled.epsilon, sent=2)  # 14 reports of 7 people
     assert twice > plan.shuffled.delta
     with pytest.raises(PrivacyError, match="hides one of each"):
-        make_plan(SCHEMA, 1.0, 1000, reports=2, shuffled=1e-6)
+        make_plan(SCHEMA, 1.0, 1000, Choices(reports=2, shuffled=1e-6))
 
 
 def test_people_hide_only_among_those_with_the_same_question():
     with pytest.raises(PrivacyError, match="draw their question"):
-        make_plan(SCHEMA, 1.0, 1000, assignment="groups", shuffled=1e-6)
+        make_plan(SCHEMA, 1.0, 1000, Choices(assignment="groups", shuffled=1e-6))
 
 
 @pytest.mark.parametrize("people", [1_000, 10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])

@@ -22,7 +22,7 @@ from discreet.estimation import estimate
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import wanted_of
-from discreet.federated.simulation import simulate_horizontal, simulate_vertical
+from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
 from discreet.local import inversion as local_inversion
 from discreet.local.planning import make_plan
 from discreet.model import NaiveBayesModel
@@ -88,13 +88,13 @@ def of_sheets(public: Schema, seed: int | None) -> list[Guarantee]:
 
 
 def of_rounds(vertical: bool, public: Schema, seed: int | None) -> list[Guarantee]:
-    wanted, random = wanted_of(public, 4, []), as_random(seed)
+    terms, random = Terms(public, wanted_of(public, 4, []), 1.0), as_random(seed)
     if vertical:
-        release, _ = simulate_vertical(public, wanted, COLUMNS, CODES, 1.0, random)
+        release, _ = simulate_vertical(terms, COLUMNS, CODES, random)
     else:
         halves = [slice(0, 12), slice(12, 24)]
         parts = [({"colour": COLUMNS["colour"][half]}, CODES[half]) for half in halves]
-        release, _ = simulate_horizontal(public, wanted, parts, 1.0, random)
+        release, _ = simulate_horizontal(terms, parts, random)
     assert release.statistics is not None
     return [release.model.guarantee, release.statistics.guarantee]
 
@@ -121,6 +121,14 @@ def test_every_way_to_a_promise_is_voided_by_an_inferred_schema_and_by_a_seed(wa
     assert [one.void for one in inferred] == [(INFERRED,)] * len(inferred)
     seeded = walk(schema(False), 7)
     assert [one.simulated for one in seeded] == [True] * len(seeded)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_twin_without_the_one_rule_every_way_promises_what_it_cannot_keep(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Guarantee, "under", lambda self, **why: self)
+    assert any(one.private for one in WAYS[way](schema(True), None))
 
 
 def test_documents_that_people_agree_on_say_so_before_anyone_answers() -> None:

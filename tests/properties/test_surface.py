@@ -93,6 +93,7 @@ def columns_of(schema: Schema, rows: list[dict[str, Any]]) -> dict[str, Any]:
 quickly = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @quickly
 @given(schemas())
 def test_any_schema_is_read_as_it_was_written(schema):

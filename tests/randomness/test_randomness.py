@@ -481,6 +481,7 @@ def test_parent_and_child_never_share_a_stream(count: int) -> None:
 
 @needs_fork
 def test_the_fork_check_notices_a_shared_stream() -> None:
+    """The twin: a source that a child goes on with."""
     shared = SeededRandom(14)
     assert in_child(lambda: shared.raw(16).tobytes()) == shared.raw(16).tobytes()
 

@@ -6,16 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.report.charts import (
-    Axis,
-    Dot,
-    Line,
-    dots,
-    hundred,
-    lines,
-    stylesheet,
-    ticks_between,
-)
+from discreet.report.charts import Dot, Line, dots, hundred, lines
+from discreet.report.drawing import Axis, stylesheet, ticks_between
 
 NASTY = '<b onload="x">&amp;</b> "quoted" \' and ' + "long" * 60
 

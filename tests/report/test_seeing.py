@@ -74,6 +74,7 @@ def test_names_cannot_break_out_of_a_table():
     assert "&lt;script&gt;" in text
 
 
+@pytest.mark.slow
 def test_plots_show_what_the_numbers_say(people, fitted):
     pytest.importorskip("matplotlib").use("Agg")
     ax = fitted.model_.plot(strongest=5)
@@ -145,5 +146,5 @@ def test_every_notebook_runs(notebook, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_there_are_three_notebooks():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four_notebooks():
+    assert len(NOTEBOOKS) == 4

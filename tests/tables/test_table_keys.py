@@ -17,7 +17,7 @@ import pytest
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.statistics import Statistics
-from discreet.tables import count, counting, queries
+from discreet.tables import Contents, count, counting, queries
 
 FLAGS = Schema(
     [Categorical("smokes", [True, False]), Categorical("drinks", [True, False])],
@@ -108,12 +108,12 @@ def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most:
     )
     every = itertools.product([0, 1, 2, 3], ["TRUE", "False"], [0, 1])
     rows = pd.DataFrame(list(every) * 9, columns=["size", "smokes", "ill"])
-    whole = count(rows, schema, bins=4, moments="grid", order=True)
+    whole = count(rows, schema, Contents(bins=4, moments="grid", order=True))
     monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: 20)
-    assert same(count(rows, schema, bins=4, moments="grid", order=True), whole)
+    assert same(count(rows, schema, Contents(bins=4, moments="grid", order=True)), whole)
     monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: most)
     with pytest.raises(SchemaError, match="nothing was counted"):
-        count(rows, schema, bins=4, moments="grid", order=True)
+        count(rows, schema, Contents(bins=4, moments="grid", order=True))
 
 
 OTHERS = [

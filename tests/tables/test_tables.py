@@ -27,6 +27,7 @@ from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
 from discreet.tables.counting import count, pairs
 from discreet.tables.engines import arrow_batches, open_table
+from discreet.tables.in_memory import Contents
 
 Row = dict[str, Any]
 
@@ -215,7 +216,7 @@ def test_every_source_gives_the_numbers_that_counting_by_hand_gives(
     kind: str, tmp_path: Path
 ) -> None:
     source = source_of(kind, ROWS, tmp_path)
-    counted = count(source, SCHEMA, bins=BINS, moments="grid", order=True)
+    counted = count(source, SCHEMA, Contents(bins=BINS, moments="grid", order=True))
     same(counted, by_hand(ROWS, SCHEMA, BINS))
     assert counted.exact
     assert math.isinf(counted.guarantee.epsilon)
@@ -227,14 +228,16 @@ def test_float_moments_are_those_of_the_arrays(kind: str, tmp_path: Path) -> Non
     finite = [row for row in ROWS if row["income"] is None or math.isfinite(row["income"])]
     source = source_of(kind, finite, tmp_path)
     frame = pd.DataFrame(finite, dtype=object)
-    arrays = count(frame[[*SCHEMA.names]].to_numpy(), SCHEMA, frame["class"].to_numpy())
+    arrays = count(frame[[*SCHEMA.names]].to_numpy(), SCHEMA, y=frame["class"].to_numpy())
     same(count(source, SCHEMA), arrays)
 
 
 def test_a_frame_and_its_classes_apart_are_counted_in_memory() -> None:
     frame = arrow(ROWS).to_pandas()
-    apart = count(frame.drop(columns="class"), SCHEMA, frame["class"], moments="grid", bins=BINS)
-    same(apart, count(frame, SCHEMA, moments="grid", bins=BINS))
+    apart = count(
+        frame.drop(columns="class"), SCHEMA, Contents(moments="grid", bins=BINS), y=frame["class"]
+    )
+    same(apart, count(frame, SCHEMA, Contents(moments="grid", bins=BINS)))
 
 
 @pytest.mark.slow
@@ -250,10 +253,10 @@ def test_weights_are_summed_instead_of_rows(kind: str, tmp_path: Path) -> None:
     elif kind == "parquet":
         source = tmp_path / "w.parquet"
         pq.write_table(frame, source)
-    weighted = count(source, SCHEMA, weights="w", bins=BINS)
+    weighted = count(source, SCHEMA, Contents(bins=BINS), weights="w")
     plain = frame.drop_columns(["w", "class"]).to_pandas()
     labels, numbers = frame["class"].to_pandas(), frame["w"].to_numpy()
-    same(weighted, count(plain, SCHEMA, labels, weights=numbers, bins=BINS))
+    same(weighted, count(plain, SCHEMA, Contents(bins=BINS), y=labels, weights=numbers))
 
 
 def test_values_far_from_zero_and_classes_far_apart_lose_no_digits() -> None:
@@ -274,7 +277,7 @@ def test_no_rows_are_all_zeros(tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text(",".join([*SCHEMA.names, "class"]) + "\n")
     for source in (arrow([]), arrow([]).to_pandas(), tmp_path / "none.csv"):
         for moments in ("float", "grid"):
-            nothing = count(source, SCHEMA, bins=BINS, moments=moments, order=True)
+            nothing = count(source, SCHEMA, Contents(bins=BINS, moments=moments, order=True))
             assert not nothing.totals.any()
             assert not any(table.counts.any() for table in nothing.tables.values())
             assert all(table.counts.shape[1] > 0 for table in nothing.tables.values())
@@ -302,14 +305,16 @@ def test_missing_as_category_and_features_that_are_not_optional_have_their_cells
         missing="category",
     )
     table = pa.table({"c": ["a", "b", "b"], "n": [0, 2, 4], "y": [0, 1, 1]})
-    counted = count(table, schema, bins=2, moments="grid")
+    counted = count(table, schema, Contents(bins=2, moments="grid"))
     assert counted.tables["c"].counts.tolist() == [[1, 0], [0, 2]]
     assert counted.tables["n"].counts.tolist() == [[1, 0], [0, 2]]
 
 
 def test_progress_ends_at_its_total() -> None:
     seen: list[tuple[int, int]] = []
-    count(arrow(ROWS), SCHEMA, bins=BINS, moments="float", order=False, progress=_log(seen))
+    count(
+        arrow(ROWS), SCHEMA, Contents(bins=BINS, moments="float", order=False), progress=_log(seen)
+    )
     assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
     assert seen[-1][0] == seen[-1][1]
 
@@ -372,7 +377,10 @@ def test_small_tables_are_counted_as_by_hand(rows: list[Row]) -> None:
     types = {"a": pa.string(), "b": pa.string(), "x": pa.float64(), "y": pa.string()}
     table = pa.table({n: pa.array([r[n] for r in rows], type=t) for n, t in types.items()})
     bins = {"x": [0.1, 0.2, 0.30000000000000004]}
-    same(count(table, schema, bins=bins, moments="grid", order=True), by_hand(rows, schema, bins))
+    same(
+        count(table, schema, Contents(bins=bins, moments="grid", order=True)),
+        by_hand(rows, schema, bins),
+    )
     same(count(table, schema), count(rows or {n: [] for n in types}, schema))
 
 
@@ -399,7 +407,7 @@ GOOD = {"c": "a", "n": "3", "y": "no"}
         ({"n": "-2"}, "n: -2 lies outside the public bounds [0, 10]"),
         ({"n": "inf"}, "n: inf lies outside the public bounds [0, 10]"),
         ({"n": "1e300"}, "n: 1e+300 lies outside the public bounds [0, 10]"),
-        ({"n": "2.5"}, "n: 2.5 is not a whole number although integer=True"),
+        ({"n": "2.5"}, "n: 2.5 is not a whole number although its integer is true"),
         ({"n": "three"}, "n: 'three' is not a number; if it means missing, list it in"),
         ({"n": "?"}, "n: a value is missing although the feature is not optional"),
         ({"n": "nan"}, "n: a value is missing although the feature is not optional"),
@@ -414,10 +422,10 @@ def test_what_does_not_fit_the_schema_is_refused(
 ) -> None:
     rows = [GOOD] * 5 + [{**GOOD, **bad}] + [GOOD] * 5
     with pytest.raises(SchemaError) as engine:
-        count(write_csv(tmp_path / "bad.csv", rows), STRICT, moments=moments)
+        count(write_csv(tmp_path / "bad.csv", rows), STRICT, Contents(moments=moments))
     assert words in str(engine.value)
     with pytest.raises(SchemaError) as memory:
-        count(rows, STRICT, moments=moments)
+        count(rows, STRICT, Contents(moments=moments))
     assert str(memory.value) == str(engine.value)
 
 
@@ -445,14 +453,14 @@ def _corrupt(folder: Path) -> dict[str, tuple[Any, str]]:
         "no match": (str(folder / "none-*.parquet"), "no file matches this pattern"),
         "folder": (folder, "is a folder; write which files you mean"),
         "empty": (folder / "empty.csv", "is empty; a CSV file starts with the names"),
-        "ragged": (folder / "ragged.csv", "cannot be read: "),
-        "long": (folder / "long.csv", "cannot be read: "),
-        "latin": (folder / "latin.csv", "not utf-8"),
+        "ragged": (folder / "ragged.csv", "has 2 values"),
+        "long": (folder / "long.csv", "line "),
+        "latin": (folder / "latin.csv", "not text in UTF-8"),
         "twice": (folder / "twice.csv", "must name every column once, 'c' does not"),
         "torn gzip": (folder / "torn.csv.gz", "cannot be read: "),
         "no gzip": (folder / "plain.csv.gz", "cannot be read: "),
         "torn parquet": (folder / "torn.parquet", "cannot be read: "),
-        "foreign": (folder / "book.xlsx", "its name must end in .csv"),
+        "foreign": (folder / "book.xlsx", "save it as CSV"),
         "order of columns": (str(folder / "a-*.csv"), "its columns are not those of"),
     }
 
@@ -478,7 +486,7 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(case: str, tmp_path: Path)
     [
         ({"y": ["no"]}, "the classes are read from the column y; leave y out"),
         ({"weights": np.ones(1)}, "the weights of a table are one of its columns; give its name"),
-        ({"weights": "w", "moments": "grid"}, "weights need moments='float'"),
+        ({"weights": "w", "contents": Contents(moments="grid")}, "weights need moments='float'"),
         ({"weights": "w"}, "w: weights must be finite and not negative"),
         ({"weights": "v"}, "v: weights must be finite and not negative"),
     ],
@@ -494,9 +502,9 @@ def test_odd_requests_are_refused(options: dict[str, Any], words: str) -> None:
     ("call", "words"),
     [
         (lambda: count(np.zeros((2, 2)), STRICT), "an array does not hold the classes"),
-        (lambda: count(np.zeros((2, 2)), STRICT, ["no"] * 2, weights="w"), "one number per row"),
-        (lambda: count(np.zeros((2, 3)), STRICT, ["no"] * 2), "does not fit the 2 features"),
-        (lambda: count([["a", 1]] * 2, STRICT, ["no"]), "c has 2 rows, the classes 1"),
+        (lambda: count(np.zeros((2, 2)), STRICT, y=["no"] * 2, weights="w"), "one number per row"),
+        (lambda: count(np.zeros((2, 3)), STRICT, y=["no"] * 2), "does not fit the 2 features"),
+        (lambda: count([["a", 1]] * 2, STRICT, y=["no"]), "c has 2 rows, the classes 1"),
         (lambda: count(object(), STRICT), "rows cannot be read from a object"),
         (lambda: count("postgres://nobody@127.0.0.1:1/x", STRICT), "which table?"),
         (lambda: open_table("postgres://nobody@127.0.0.1:1/x#t"), "the database cannot be reached"),
@@ -521,7 +529,7 @@ def test_a_duckdb_file_is_a_database(tmp_path: Path) -> None:
         engine.execute("CREATE TABLE people AS FROM rows")
     url = f"duckdb://{tmp_path / 'rows.db'}"
     expected = by_hand(ROWS, SCHEMA, BINS)
-    same(count(f"{url}#people", SCHEMA, bins=BINS, moments="grid", order=True), expected)
+    same(count(f"{url}#people", SCHEMA, Contents(bins=BINS, moments="grid", order=True)), expected)
     with pytest.raises(SchemaError, match="there is no table 'nobody'; there are: people"):
         open_table(url, table="nobody")
 

@@ -22,8 +22,8 @@ from programs import Node, modules
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-CASES = int(os.environ.get("DISCREET_CASES", "20000"))
-AT_ONCE = 20
+CASES = int(os.environ.get("DISCREET_CASES", "8000"))
+AT_ONCE = 40
 
 
 def drawn_cases(chance: random.Random) -> list[tuple[Case, dict[str, Any]]]:

@@ -315,7 +315,10 @@ def same_reports(name: str, kind: type[Reader] = Reader) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", ORACLES)
+LONG = {"she": pytest.mark.slow}
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=LONG.get(one, ())) for one in ORACLES])
 def test_a_device_draws_the_documented_report(name: str) -> None:
     assert same_reports(name)
 

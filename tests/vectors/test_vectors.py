@@ -105,6 +105,7 @@ def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return modules(tmp_path_factory.mktemp("twin"))
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_node_draws_what_the_vectors_say(static: Path) -> None:
     with Node(static) as twin:
@@ -121,6 +122,7 @@ def wrong_cell(twin: Node, collections: dict[str, Any]) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_node_encodes_odd_answers_as_the_vectors_say(
     static: Path, collections: dict[str, Any]

@@ -108,13 +108,6 @@ class Noise:
     gaussian: bool = False
     grain: int = 1
 
-    def __post_init__(self) -> None:
-        if self.parameter > WIDEST:
-            raise PrivacyError(
-                "epsilon is too small here: the noise would be wider than can be drawn exactly; "
-                "give a larger epsilon, or use method='histogram'"
-            )
-
     @property
     def variance(self) -> float:
         """Variance of one draw; of the Gaussian, its parameter, which is never less."""
@@ -164,7 +157,7 @@ class Budget:
         real = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
         if not real or not self.epsilon > 0:
             raise PrivacyError(
-                f"epsilon is {self.epsilon!r}; give a positive number, or math.inf for no privacy"
+                f"epsilon is {self.epsilon!r}; give a positive number, or inf for no privacy"
             )
         if not 0 <= self.delta < 1:
             raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
@@ -200,11 +193,17 @@ class Budget:
         grain that keeps the variance small; rounding to it may add one to the sensitivity.
         """
         self.spend(name, cost)
+        noise = Noise(Fraction(sensitivity) / cost)
         if self.concentrated:
             grain = -(-sensitivity // COARSEST)
             most = sensitivity if grain == 1 else -(-sensitivity // grain) + 1
-            return Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
-        return Noise(Fraction(sensitivity) / cost)
+            noise = Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
+        if noise.parameter > WIDEST:
+            raise PrivacyError(
+                "epsilon is too small here: the noise would be wider than can be drawn exactly; "
+                "give a larger epsilon, or use the method histogram"
+            )
+        return noise
 
     def scale(self, cost: Fraction) -> float:
         """Scale of the Laplace law with the variance that counts released at this cost have."""
@@ -234,14 +233,19 @@ class Budget:
             about the mechanism and not about what came out of it: it is the weaker of the two.
         """
         ways = [self] if instead is None else [self, instead]
-        stated = [] if self.earlier is None else self.earlier._stated_charges()
+        spent = [self] if self.earlier is None else [self.earlier, self]
         concentrated = any(way.concentrated for way in ways)
         return Guarantee(
             max(way.epsilon if way.earlier is None else way.earlier.epsilon for way in ways),
             max(way.delta for way in ways),
             assumptions=tuple(assumptions),
             rho=_above(max(way.rho for way in ways)) if concentrated else None,
-            charges=(*stated, *self._stated_charges()),
+            # a share of rho is stated as the same share of epsilon
+            charges=tuple(
+                Charge(name, _below(cost / one.whole * Fraction(one.epsilon)), one.delta_of(cost))
+                for one in spent
+                for name, cost in one.charges
+            ),
         )
 
     @property
@@ -255,11 +259,6 @@ class Budget:
         return whole + (
             0 if self.earlier is None else (self.earlier.whole - self.earlier.left) ** 2 / 2
         )
-
-    def _stated_charges(self) -> list[Charge]:
-        # a share of rho is stated as the same share of epsilon
-        epsilon = Fraction(self.epsilon) / self.whole
-        return [Charge(n, _below(cost * epsilon), self.delta_of(cost)) for n, cost in self.charges]
 
 
 def _below(fraction: Fraction) -> float:

@@ -23,30 +23,30 @@ move in both directions). Nothing that this module counts may leave without nois
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Indices
+from discreet.arrays import Array, Floats, Indices, Integers
 from discreet.central.budget import Budget
-from discreet.encoding import Cells, equal_width, towards_zero
-from discreet.estimation.log_ratios import LogRatios
+from discreet.encoding import Cells, cells_of, equal_width, towards_zero
+from discreet.estimation.corrections import Additive
 from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Table
-from discreet.tables.source import Sampling, Source
+from discreet.tables.source import Source
 
 __all__ = [
     "FINER_FROM",
     "Few",
     "Sample",
     "affordable",
+    "best_few",
     "bins_for",
     "choose",
-    "chosen",
     "cut_points",
     "cuttings",
     "enough",
@@ -106,13 +106,6 @@ class Sample:
     codes: Indices
     rows: Indices | slice = field(default_factory=lambda: slice(None))
 
-    @classmethod
-    def of(cls, kept: Sampling, names: Iterable[str]) -> Sample:
-        """What a sampling kept."""
-        none = [np.empty(0, dtype=np.int16)]
-        cells = {name: np.concatenate(kept.cells.get(name, none)) for name in names}
-        return cls(cells, np.concatenate(kept.codes).astype(np.intp))
-
     def some(self, share: Fraction, random: Random) -> Sample:
         """A random share of these rows, each by a coin of its own."""
         if share == 1:
@@ -121,38 +114,59 @@ class Sample:
         cells = {name: own[rows] for name, own in self.cells.items()}
         return Sample(cells, self.codes[rows], rows)
 
-    def scores(self, log_prior: Floats, tables: Mapping[str, Floats]) -> Floats:
-        """Log-prior plus what each feature's table (classes, cells) says, for every row."""
-        found = np.tile(log_prior, (len(self.codes), 1))
-        for name, table in tables.items():
+    def scores(self, model: Additive) -> Floats:
+        """Log-prior plus what each feature's table says, for every row."""
+        found = np.tile(np.log(model.prior), (len(self.codes), 1))
+        for name, table in model.tables.items():
             found += np.ascontiguousarray(table.T)[self.cells[name]]
         return found
 
+    def index(self, groups: Mapping[str, tuple[int, ...]]) -> tuple[Integers, int]:
+        """Where every row is among the groups of cells of some features, and how many there are.
 
-def affordable(people: float, classes: int, features: int, scale: Callable[[int], float]) -> int:
+        Rows of which a cell is in no group (-1) come after the last.
+        """
+        found, size, ignored = np.zeros(len(self.codes), dtype=np.int64), 1, None
+        for name, of_cells in groups.items():
+            own, number = np.array(of_cells)[self.cells[name]], max(of_cells) + 1
+            found *= number
+            found += own
+            size *= number
+            if min(of_cells) < 0:
+                ignored = own < 0 if ignored is None else ignored | (own < 0)
+        if ignored is not None:
+            found[ignored] = size
+        return found, size
+
+
+def affordable(people: float, classes: int, scales: Sequence[float]) -> int:
     """How many features to release tables of, from what is already private.
 
     Parameters
     ----------
     people : float
         A private estimate.
-    classes, features : int
-    scale : callable
-        Laplace scale of the noise of each table if there are so many.
+    classes : int
+    scales : sequence of float
+        Laplace scale of the noise of each table if there are one, two, … all of them.
 
-    >>> [affordable(n, 2, 16, lambda k: k / 0.5) for n in (20, 150, 300, 800)]
+    >>> scales = [k / 0.5 for k in range(1, 17)]
+    >>> [affordable(n, 2, scales) for n in (20, 150, 300, 800)]
     [1, 1, 2, 16]
     """
-    if people >= CLEAR * math.sqrt(classes * features) * scale(features):
+    features = len(scales)
+    if people >= CLEAR * math.sqrt(classes * features) * scales[-1]:
         return features
     few = 1
-    while few + 1 < features and people >= EACH * scale(few + 1):
+    while few + 1 < features and people >= EACH * scales[few]:
         few += 1
     return few
 
 
-def chosen(source: Source, bins: Any, few: Few, budget: Budget, random: Random) -> dict[str, Table]:
-    """Exact tables of the best features, one after the other by the exponential mechanism.
+def best_few(
+    source: Source, bins: Any, few: Few, budget: Budget, random: Random
+) -> dict[str, Cells]:
+    """The best features and their cells, one after the other by the exponential mechanism.
 
     Parameters
     ----------
@@ -165,16 +179,16 @@ def chosen(source: Source, bins: Any, few: Few, budget: Budget, random: Random) 
     random : Random
     """
     candidates = _candidates(source, bins)
-    tables: dict[str, Table] = {}
+    found: dict[str, Cells] = {}
     for index in range(few.number):
         name = f"choice of feature {index + 1} of {few.number}"
         epsilon = budget.selection(name, few.cost / few.number)
         values = [quality(table, few.price * source.unit) for table in candidates]
-        best = candidates[choose(values, epsilon / source.unit, random)]
-        name = best.cells.feature.name
-        tables[name] = best
+        best = candidates[choose(values, epsilon / source.unit, random)].cells
+        name = best.feature.name
+        found[name] = best
         candidates = [table for table in candidates if table.cells.feature.name != name]
-    return {name: tables[name] for name in source.schema.names if name in tables}
+    return {name: found[name] for name in source.schema.names if name in found}
 
 
 def quality(table: Table, price: float) -> int:
@@ -195,7 +209,7 @@ def _candidates(source: Source, bins: Any) -> list[Table]:
         name: sorted({point for one in some for point in one.edges[1:-1]})
         for name, some in cells.items()
     }
-    counted = source.count(bins=finest).tables
+    counted = source.tables(cells_of(schema, finest))
     return [
         merged(table, one)
         for name, table in counted.items()
@@ -268,14 +282,10 @@ def enough(epsilon: float, people: float) -> Fraction:
     return Fraction(min(1.0, max(FEWEST_ROWS, PLENTY / epsilon) / max(people, 1.0)))
 
 
-def right(
-    sample: Sample, ratios: LogRatios, candidates: Sequence[Mapping[str, Floats]]
-) -> list[int]:
-    """How many rows of a sample each candidate's evidence classifies right.
+def right(scores: Floats, codes: Integers) -> int:
+    """How many rows of a sample a candidate classifies right.
 
-    Every row is in the sample by a coin of its own, so that a record still changes each number
+    Every row is in the sample by a coin of its own, so that a record still changes the number
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
     """
-    log_prior = np.log(ratios.prior)
-    best = (sample.scores(log_prior, one).argmax(axis=1) for one in candidates)
-    return [int(np.count_nonzero(one == sample.codes)) for one in best]
+    return int(np.count_nonzero(scores.argmax(axis=1) == codes))

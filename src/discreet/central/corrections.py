@@ -31,12 +31,16 @@ import numpy as np
 from discreet.arrays import Floats, Integers
 from discreet.central.budget import Budget, Noise
 from discreet.central.choice import Sample, choose, enough, right
+from discreet.estimation.corrections import Additive
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Schema
-from discreet.statistics import Correction, Scoring, Statistics
+from discreet.scoring import Correction, Scoring
 
 __all__ = ["Plan", "corrected", "likeliness", "residuals", "summed"]
+
+Groups = Mapping[str, tuple[int, ...]]
+"""What a correction is about: features, and the group of each of their cells."""
 
 UNIT = 1024
 """Steps of the largest residual, in which they are counted."""
@@ -150,80 +154,74 @@ def likeliness(scores: Floats, codes: Integers) -> int:
     return int(np.floor(UNIT * part).sum())
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """What a correction is about: features with groups of their cells."""
-
-    groups: Mapping[str, tuple[int, ...]]
-
-    @property
-    def size(self) -> int:
-        return math.prod(max(groups) + 1 for groups in self.groups.values())
-
-    def index(self, sample: Sample) -> Integers:
-        """The cell of every row; ``size`` for those that the model ignores."""
-        found, ignored = np.zeros(len(sample.codes), dtype=np.int64), None
-        for name, groups in self.groups.items():
-            own = np.array(groups)[sample.cells[name]]
-            found *= max(groups) + 1
-            found += own
-            if min(groups) < 0:
-                ignored = own < 0 if ignored is None else ignored | (own < 0)
-        if ignored is not None:
-            found[ignored] = self.size
-        return found
-
-
 def corrected(
-    sample: Sample, released: Statistics, budget: Budget, plan: Plan, random: Random
-) -> Statistics:
-    """The statistics with corrections, and the scoring that was chosen in the end."""
-    ratios = LogRatios(released)
-    usual = ratios.candidates()
+    sample: Sample,
+    ratios: LogRatios,
+    usual: Mapping[Scoring, Additive],
+    budget: Budget,
+    plan: Plan,
+    random: Random,
+) -> tuple[Scoring, tuple[Correction, ...]]:
+    """The scoring that was chosen in the end, and the corrections that it applies.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows that are looked at.
+    ratios : LogRatios
+        Of the tables that were released.
+    usual : mapping of Scoring to Additive
+        Its candidates.
+    budget : Budget
+    plan : Plan
+        What each step may cost.
+    random : Random
+    """
     few = sample.some(enough(budget.strength(plan.last), plan.people), random)
-    start = _start(few, ratios, usual, budget.selection("choice of start", plan.start), random)
+    start = _start(few, usual, budget.selection("choice of start", plan.start), random)
+    model = ratios.model(start)
     candidates = [*usual, start]
-    quality = right(few, ratios, [ratios.evidence(one) for one in candidates])
-    making = _Making(sample, ratios, start)
+    quality = [right(few.scores(one), few.codes) for one in (*usual.values(), model)]
+    making = Making(sample, ratios, model, sample.scores(model))
     order = ratios.order[: plan.number]
-    about: list[_Cells | None] = [_Cells({name: _looked(released, name)}) for name in order]
+    about: list[Groups | None] = [{name: _grouped(ratios, name)} for name in order]
     about += [None] * plan.times  # pairs are chosen when it is their turn
     part = FOR_TABLE if len(ratios.order) > 2 else Fraction(1)  # of two features there is one pair
-    for done, cells in enumerate(about, 1):
+    for done, groups in enumerate(about, 1):
         share = plan.features / len(order)
-        if cells is None:
+        if groups is None:
             share = part * plan.pairs / plan.times
             epsilon = Fraction(0)
             if part < 1:
                 name = f"choice of pair {done - len(order)} of {plan.times}"
                 epsilon = budget.selection(name, plan.pairs / plan.times - share)
-            cells = _pair(making, plan.people, epsilon, budget.scale(share), random)
-        noise = budget.noise(f"residuals of {' and '.join(cells.groups)}", share, UNIT)
-        making.take(cells, noise, random)
+            groups = _pair(making, plan.people, epsilon, budget.scale(share), random)
+        noise = budget.noise(f"residuals of {' and '.join(groups)}", share, UNIT)
+        making.take(groups, noise, random)
         if done in (len(order) // 4, len(order) // 2) or done >= len(order):
             candidates.append(replace(start, corrections=done))
-            best = making.scores[few.rows].argmax(axis=1)
-            quality.append(int(np.count_nonzero(best == few.codes)))
+            quality.append(right(making.scores[few.rows], few.codes))
     epsilon = budget.selection("choice of scoring", plan.last)
     chosen = candidates[choose(quality, epsilon, random)]
-    return replace(released, scoring=chosen, corrections=making.made[: chosen.corrections])
+    return chosen, making.made[: chosen.corrections]
 
 
-class _Making:
-    """A model in the making, and what it says about every row."""
+@dataclass
+class Making:
+    """A model in the making, what it says about every row, and the corrections made so far."""
 
-    def __init__(self, sample: Sample, ratios: LogRatios, start: Scoring) -> None:
-        self.sample, self.ratios = sample, ratios
-        self.model = ratios.additive(start)
-        self.scores = sample.scores(np.log(ratios.prior), self.model.tables)
-        self.made: tuple[Correction, ...] = ()
+    sample: Sample
+    ratios: LogRatios
+    model: Additive
+    scores: Floats
+    made: tuple[Correction, ...] = ()
 
-    def take(self, cells: _Cells, noise: Noise, random: Random) -> None:
+    def take(self, groups: Groups, noise: Noise, random: Random) -> None:
         """Count with noise what the model gets wrong in some cells, and correct it there."""
         left, curved = residuals(self.scores, self.sample.codes)
-        index = cells.index(self.sample)
-        noisy = noise.add(summed(index, cells.size, [*left.T, curved]), random) / UNIT
-        one = Correction(cells.groups, noisy[:-1], noisy[-1], noise.variance / UNIT**2)
+        index, size = self.sample.index(groups)
+        noisy = noise.add(summed(index, size, [*left.T, curved]), random) / UNIT
+        one = Correction(groups, noisy[:-1], noisy[-1], noise.variance / UNIT**2)
         self.model, move = self.model.corrected(one)
         self.made += (one,)
         ignored = np.zeros((1, len(move)))
@@ -231,67 +229,57 @@ class _Making:
 
 
 def _start(
-    few: Sample,
-    ratios: LogRatios,
-    usual: Sequence[Scoring],
-    epsilon: Fraction,
-    random: Random,
+    few: Sample, usual: Mapping[Scoring, Additive], epsilon: Fraction, random: Random
 ) -> Scoring:
     """Which way of scoring all features, and how far toned down, makes the rows most likely."""
-    ways = [one for one in usual if one.features is None and one.beta == 1]
-    log_prior, starts, quality = np.log(ratios.prior), [], []
-    for way in ways:
-        whole = few.scores(log_prior, ratios.evidence(way)) - log_prior
+    starts, quality = [], []
+    for way, model in usual.items():
+        if way.features is not None or way.beta != 1:
+            continue
+        log_prior = np.log(model.prior)
+        whole = few.scores(model) - log_prior
         for beta in TEMPERATURES:
             starts.append(replace(way, beta=beta))
             quality.append(likeliness(log_prior + beta * whole, few.codes))
     return starts[choose(quality, epsilon / UNIT, random)]
 
 
-def _pair(
-    making: _Making, people: float, epsilon: Fraction, scale: float, random: Random
-) -> _Cells:
+def _pair(making: Making, people: float, epsilon: Fraction, scale: float, random: Random) -> Groups:
     """The pair in whose cells the model is most wrong, by the exponential mechanism."""
     ratios, classes = making.ratios, len(making.ratios.prior)
-    best = {name: _grouped(ratios, name) for name in ratios.order[:BEST]}
-    pairs = [_Cells({a: best[a], b: best[b]}) for a, b in combinations(best, 2)]
+    best = {name: _grouped(ratios, name, GROUPS) for name in ratios.order[:BEST]}
+    pairs = [{a: best[a], b: best[b]} for a, b in combinations(best, 2)]
     if len(pairs) == 1:
         return pairs[0]
     some = making.sample.some(Fraction(min(1.0, PAIR_ROWS / max(classes * people, 1.0))), random)
     left, _ = residuals(making.scores[some.rows], some.codes)
     quality = []
-    for cells in pairs:
-        table = summed(cells.index(some), cells.size, [*left.T])
+    for groups in pairs:
+        table = summed(*some.index(groups), [*left.T])
         # how wrong the model is there, less a price for every cell
         quality.append(int(np.abs(table).sum()) - round(UNIT * scale * table.size))
     return pairs[choose(quality, epsilon / (EITHER_WAY * UNIT), random)]
 
 
-def _looked(statistics: Statistics, name: str) -> tuple[int, ...]:
-    """Every cell a group of its own; -1 for the one that the model ignores."""
-    cells = statistics.tables[name].cells
-    if cells.missing is not None and statistics.schema.missing == "skip":
-        return (*range(cells.size - 1), -1)
-    return tuple(range(cells.size))
+def _grouped(ratios: LogRatios, name: str, most: float = math.inf) -> tuple[int, ...]:
+    """The group of every cell, -1 for the one that the model ignores: each alone, if not too many.
 
-
-def _grouped(ratios: LogRatios, name: str) -> tuple[int, ...]:
-    """Cells in at most six groups of about equally many people, as the noisy table has them.
-
-    Bins are joined with their neighbours, categories with those of like evidence.
+    Else they are in groups of about equally many people, as the noisy table has them: bins joined
+    with their neighbours, categories with those of like evidence.
     """
-    looked = _looked(ratios.statistics, name)
-    if max(looked) < GROUPS:
-        return looked
     table = ratios.statistics.tables[name]
+    skipped = table.cells.missing is not None and ratios.statistics.schema.missing == "skip"
+    looked = (*range(table.cells.size - skipped), *([-1] * skipped))
+    if max(looked) < most:
+        return looked
     used = np.flatnonzero(np.array(looked) >= 0)
     order = np.arange(len(used))
     if not table.cells.edges:
-        evidence = ratios.evidence(ratios.statistics.scoring)[name]
+        evidence = ratios.model(ratios.statistics.scoring).tables[name]
         order = np.argsort(evidence[int(np.argmax(ratios.prior)), used], kind="stable")
     people = np.maximum(table.counts.sum(axis=0), 0.0)[used][order] + 1.0
     middle = (people.cumsum() - people / 2) / people.sum()
-    _, group = np.unique((GROUPS * middle).astype(int), return_inverse=True)
+    _, group = np.unique((most * middle).astype(int), return_inverse=True)
     found = np.full(len(looked), -1)
     found[used[order]] = group
     return tuple(int(one) for one in found)

@@ -29,18 +29,20 @@ from discreet.central.choice import (
     Few,
     Sample,
     affordable,
+    best_few,
     bins_for,
     choose,
-    chosen,
     cut_points,
     enough,
     right,
 )
 from discreet.central.corrections import Plan, corrected
+from discreet.encoding import Cells, cells_of
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Scoring, Statistics, Table, precision_weighted
+from discreet.scoring import Scoring
+from discreet.statistics import Statistics, Table, precision_weighted
 from discreet.tables.source import Sampling, Source
 
 __all__ = ["exact", "histogram"]
@@ -72,24 +74,24 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     loose = budget.loosened(delta) if delta else None
     # with no choice to make, all features are used, however many people there are
     open_choice = settings.selection and settings.allocation is None and len(schema.features) > 1
-    found = None
+    few = None
     if open_choice:
-        found = _few(source, (budget, loose or budget), settings, (people, doubt), random)
+        few = _few(source, (budget, loose or budget), settings, (people, doubt), random)
     # which way is taken depends on the noisy class counts: the promise is about both
     instead = loose if open_choice else None
-    if found is None and loose is not None:
+    if few is None and loose is not None:
         budget, instead = loose, instead and Budget(budget.epsilon)
     reserved, share, plan = Fraction(0), Fraction(0), None
     if settings.selection and unit == 1:  # rows with weights are counted, but not scored
         parts = [FOR_SELECTION]
-        if found is None:  # few features may still be better than all of them
+        if few is None:  # few features may still be better than all of them
             parts += [FOR_SELECTION + Fraction(k, 100) for k in range(1, MORE + 1)]
         for part in parts:
             if people * budget.strength(budget.whole * part) >= ENOUGH:
                 reserved = budget.whole * part
                 share = enough(budget.strength(reserved), people)
                 break
-        if found is None and settings.corrections and settings.allocation is None:
+        if few is None and settings.corrections and settings.allocation is None:
             # of people that are surely there and among the rows that are kept at hand
             sure = min(max(people - doubt, 0.0), source.at_hand)
             u = sure / (classes * budget.scale(budget.whole / len(weights)))
@@ -97,23 +99,20 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
             if plan is not None:
                 reserved = plan.whole
                 share = Fraction(min(1.0, source.at_hand / max(people, 1.0)))
-    sampling = Sampling(share, random)
-    if found is not None:
-        weights = {name: weights[name] for name in found}
+    if few is not None:
+        weights = {name: weights[name] for name in few}
     noises = {
         name: budget.noise(f"table of {name}", cost, unit)
         for name, cost in shares(weights, budget.left - reserved).items()
     }
-    if found is None:
+    if few is None:
         variances = {name: one.variance for name, one in noises.items()}
-        bins = _bins(schema, settings.bins, max(people - doubt, 0.0), variances)
-        found = dict(source.count(bins=bins, sampling=sampling).tables)
-    elif reserved:
-        cells = {name: table.cells for name, table in found.items()}
-        for columns, codes in source.batches():
-            sampling.add(columns, codes, cells)
+        cells = _cells(schema, settings.bins, max(people - doubt, 0.0), variances)
+    else:
+        cells = few
+    sampling = Sampling(share, random)
     tables: dict[str, Table] = {}
-    for name, table in found.items():
+    for name, table in source.tables(cells, sampling).items():
         drawn = noises[name].add(table.counts, random)
         spread = np.full(table.counts.shape, value**2 * max(noises[name].variance, LEAST))
         tables[name] = Table(table.cells, value * drawn, spread)
@@ -126,16 +125,18 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
         ],
     )
     released = Statistics(schema, totals, noise, tables, scoring=Scoring("log-ratios"))
-    rows = Sample.of(sampling, tables)
-    if plan is not None:
-        released = corrected(rows, released, budget, plan, random)
-    elif reserved:
-        epsilon = budget.selection("choice of scoring", reserved)
-        ratios = LogRatios(released)
+    scoring, corrections = released.scoring, released.corrections
+    if reserved:
+        rows, ratios = Sample(sampling.cells, sampling.codes), LogRatios(released)
         candidates = ratios.candidates()
-        quality = right(rows, ratios, [ratios.evidence(one) for one in candidates])
-        released = replace(released, scoring=candidates[choose(quality, epsilon, random)])
-    return replace(released, guarantee=budget.guarantee(settings.assumptions, instead))
+        if plan is not None:
+            scoring, corrections = corrected(rows, ratios, candidates, budget, plan, random)
+        else:
+            epsilon = budget.selection("choice of scoring", reserved)
+            quality = [right(rows.scores(model), rows.codes) for model in candidates.values()]
+            scoring = [*candidates][choose(quality, epsilon, random)]
+    promise = budget.guarantee(settings.assumptions, instead)
+    return replace(released, guarantee=promise, scoring=scoring, corrections=corrections)
 
 
 def _few(
@@ -144,8 +145,8 @@ def _few(
     settings: Settings,
     people: tuple[float, float],
     random: Random,
-) -> dict[str, Table] | None:
-    """Exact tables of the few features that so few people can afford, or None for all.
+) -> dict[str, Cells] | None:
+    """The cells of the few features that so few people can afford, or None for all.
 
     ``budgets`` are what pays for a few features, and what would pay for all; ``people`` their
     number and its standard deviation.
@@ -154,38 +155,34 @@ def _few(
     cost, rest = budget.whole * FOR_FEATURES, budget.left
     if source.unit == 1 and people[0] * budget.strength(budget.whole * FOR_SELECTION) >= ENOUGH:
         rest -= budget.whole * FOR_SELECTION
-
-    def scale(number: int) -> float:
-        """Of the Laplace law with the variance that the tables of so many features have."""
-        payer, share = (
-            (everything, everything.left) if number == features else (budget, rest - cost)
-        )
-        return payer.scale(share / number)
-
+    # of the Laplace law with the variance that the tables of one, two, … all features have
+    scales = [budget.scale((rest - cost) / number) for number in range(1, features)]
+    scales.append(everything.scale(everything.left / features))
     surely = people[0] - people[1] / 2
-    number = affordable(surely, len(source.schema.classes), features, scale)
+    number = affordable(surely, len(source.schema.classes), scales)
     if number == features:
         return None
-    few = Few(number, cost, PRICE * scale(number))
-    return chosen(source, settings.bins, few, budget, random)
+    few = Few(number, cost, PRICE * scales[number - 1])
+    return best_few(source, settings.bins, few, budget, random)
 
 
 def exact(source: Source, settings: Settings) -> Statistics:
     """The limit of infinite epsilon: the exact binned classifier, without pseudo-counts."""
     schema = source.schema
-    people = float(source.totals().sum()) / source.unit
+    totals = source.totals()
     scale = len(schema.features) / 8  # finer bins than at epsilon 8 would only overfit
-    bins = _bins(schema, settings.bins, people, dict.fromkeys(schema.names, 2 * scale**2))
-    found = source.count(bins=bins)
-    tables = {n: Table(one.cells, source.value * one.counts) for n, one in found.tables.items()}
+    variances = dict.fromkeys(schema.names, 2 * scale**2)
+    cells = _cells(schema, settings.bins, float(totals.sum()) / source.unit, variances)
+    found = source.tables(cells)
+    tables = {n: Table(one.cells, source.value * one.counts) for n, one in found.items()}
     scoring = Scoring("none", smoothing=0.0)
-    return Statistics(schema, source.value * found.totals, tables=tables, scoring=scoring)
+    return Statistics(schema, source.value * totals, tables=tables, scoring=scoring)
 
 
-def _bins(
+def _cells(
     schema: Schema, chosen: Any, people: float, variances: Mapping[str, float]
-) -> dict[str, Any]:
-    """Cut points of every numeric feature, as chosen or by the rule."""
+) -> dict[str, Cells]:
+    """The cells of every feature; numeric ones are cut as chosen or by the rule."""
     cuts: dict[str, Any] = {}
     for feature in schema.features:
         if not isinstance(feature, Numeric):
@@ -198,4 +195,4 @@ def _bins(
             u = people / (len(schema.classes) * scale)
             own = cut_points(feature, bins_for(u), u >= FINER_FROM)
         cuts[feature.name] = own
-    return cuts
+    return cells_of(schema, cuts)

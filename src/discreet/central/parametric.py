@@ -18,7 +18,8 @@ from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
-from discreet.statistics import Moments, Scoring, Statistics, Table
+from discreet.scoring import Scoring
+from discreet.statistics import Moments, Statistics, Table
 from discreet.tables.source import Source
 
 __all__ = [

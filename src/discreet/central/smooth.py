@@ -75,6 +75,7 @@ class Spender:
         if law.promise != "pure" and not asked.delta:
             raise PrivacyError(f"{law} promises nothing without a delta; give one, or use Cauchy()")
         self.law = law
+        self._found: dict[Fraction, tuple[float, float]] = {}  # a search for each, and few differ
         concentrated = law.promise == "concentrated"
         self.budget = asked if concentrated else Budget(asked.epsilon, asked.delta, basic=True)
 
@@ -86,6 +87,11 @@ class Spender:
 
     def calibrated(self, cost: Fraction) -> tuple[float, float]:
         """What (alpha, beta) a share of the budget allows."""
+        if cost not in self._found:
+            self._found[cost] = self._calibrated(cost)
+        return self._found[cost]
+
+    def _calibrated(self, cost: Fraction) -> tuple[float, float]:
         if self.budget.concentrated:  # rho = epsilon^2 / 2
             return self.law.calibrate(min(math.sqrt(2 * float(cost)) * (1 - 1e-12), LARGEST))
         below = min(float(cost) * (1 - 1e-12), LARGEST)

@@ -61,7 +61,7 @@ def check(
         if isinstance(feature, Numeric) and not feature.bounded:
             raise SchemaError(
                 f"{feature.name} has no public bounds, and how far one person can move it is "
-                f"unknown; write Numeric({feature.name!r}, lower, upper) with bounds you know"
+                "unknown; give it the lower and upper bounds that you know"
             )
     weights_of(schema, settings.allocation, 1, 1)
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
@@ -87,9 +87,11 @@ def rehearse(
     train(source, **asked, settings=settings, random=SeededRandom(0))
 
 
-def promised(schema: Schema, epsilon: float, delta: float, method: Method) -> Guarantee:
-    """What a training would promise, before anything is drawn or paid."""
-    promise = Guarantee.nothing() if math.isinf(epsilon) else Guarantee(epsilon, delta)
+def promised(schema: Schema, budget: Budget | None, method: Method) -> Guarantee:
+    """What a training with this budget, from :func:`check`, would promise."""
+    promise = Guarantee.nothing()
+    if budget is not None:
+        promise = Guarantee(budget.epsilon, budget.delta)
     return promise.under(schema=schema, published=PUBLISHED.get(method, ""))
 
 

@@ -6,6 +6,7 @@ help comes at once. What discreet raises on purpose ends as one sentence and exi
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
@@ -20,9 +21,12 @@ import click
 
 from discreet import __version__
 from discreet.cli.files import check_outputs
+from discreet.cli.output import quiet_option
 from discreet.errors import DiscreetError
 
-__all__ = ["CheckedGroup", "LazyGroup", "main"]
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes 40 ms
+
+__all__ = ["Commands", "main"]
 
 COMMANDS = {
     "demo": ("demo", "The same classifier under every trust model, with a report."),
@@ -41,7 +45,7 @@ COMMANDS = {
     "show": ("predict", "Print a model: its promise, its priors, its evidence."),
     "sample": ("predict", "Draw synthetic records from a released model."),
     "compare": ("compare", "What each degree of trust costs on your own table."),
-    "reproduce": ("reproduce", "Recompute the papers' experiments, with verdicts."),
+    "reproduce": ("compare", "Recompute the papers' experiments, with verdicts."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
     "audit": ("audit", "Try to break a promise: yours, ours, anybody's."),
     "budget": ("budget", "What was spent on people, what is left, what a step would cost."),
@@ -50,18 +54,35 @@ COMMANDS = {
 """Name to module and one line of help, in the order in which a newcomer meets them."""
 
 
-class CheckedGroup(click.Group):
+class Commands(click.Group):
     """Commands whose outputs are compared with their inputs before they begin.
 
     See :mod:`discreet.cli.files`.
+
+    Parameters
+    ----------
+    steps : mapping of name to (module, line of help), optional
+        Commands in the order in which they are listed, each in a module of :mod:`discreet.cli`
+        that is imported when it is run.
     """
+
+    def __init__(
+        self, *args: Any, steps: Mapping[str, tuple[str, str]] | None = None, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.steps = steps or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, with the check before it."""
-        command = self.find(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if cmd_name in self.steps:
+            command = getattr(import_module(f"discreet.cli.{self.steps[cmd_name][0]}"), cmd_name)
         if command is None or isinstance(command, click.Group) or command.callback is None:
             return command
         checked, callback = copy(command), command.callback
+        checked.params = [*command.params, quiet_option]
+        if ctx.resilient_parsing:  # a shell asks how a word may go on: what is not said is a file
+            checked.params = [_completing(param) for param in checked.params]
 
         @wraps(callback)
         def run(*args: Any, **options: Any) -> Any:
@@ -71,40 +92,37 @@ class CheckedGroup(click.Group):
         checked.callback = run
         return checked
 
-    def find(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command as it was written."""
-        return super().get_command(ctx, cmd_name)
-
-
-class LazyGroup(CheckedGroup):
-    """Commands by name, each in a module of :mod:`discreet.cli` that is imported when it is run.
-
-    Parameters
-    ----------
-    steps : mapping of name to (module, line of help)
-        In the order in which they are listed.
-    """
-
-    def __init__(self, *args: Any, steps: Mapping[str, tuple[str, str]], **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.steps = steps
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name; of a misspelt one, which was meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if meant and "Did you mean" not in error.message:
+                vars(error)["message"] += f" Did you mean {meant[0]}?"
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands."""
-        return list(self.steps)
-
-    def find(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of one command."""
-        if cmd_name not in self.steps:
-            return None
-        module: Any = import_module(f"discreet.cli.{self.steps[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
+        return [*self.steps] or super().list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their lines."""
+        if not self.steps:
+            super().format_commands(ctx, formatter)
+            return
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self.steps.items()])
+
+
+def _completing(param: click.Parameter) -> click.Parameter:
+    if param.type is not click.STRING:
+        return param
+    made = copy(param)
+    made.type = click.Path()
+    return made
 
 
 class Refusal(click.ClickException):
@@ -118,12 +136,26 @@ class Refusal(click.ClickException):
         click.echo(f"discreet: {sentence}", err=True, file=file)
 
 
+PLAIN = (
+    (r" is not a valid float(?: range)?\.?$", " is not a number."),
+    (r" is not a valid integer(?: range)?\.?$", " is not a whole number."),
+    (r" is not in the range (\S+)<=x<=(\S+?)\.?$", r" must be from \1 to \2."),
+    (r" is not in the range x>=(\S+?)\.?$", r" must be at least \1."),
+    (r" is not in the range x<=(\S+?)\.?$", r" must be at most \1."),
+)
+"""What click says in Python's words, in plain ones."""
+
+
 @contextmanager
 def _sentences() -> Iterator[None]:
     """Errors that were meant, and those of files and the disk, become a sentence."""
     try:
         yield
         sys.stdout.flush()  # a full disk is noticed here, not by the interpreter at its end
+    except click.UsageError as error:
+        for found, plain in PLAIN:
+            vars(error)["message"] = re.sub(found, plain, error.message)
+        raise
     except DiscreetError as error:
         raise Refusal(str(error)) from None
     except BrokenPipeError:
@@ -143,7 +175,7 @@ def _abandon_output() -> None:
         os.close(nowhere)
 
 
-class Program(LazyGroup):
+class Program(Commands):
     """The group of all commands; what discreet raises on purpose becomes a sentence."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
@@ -169,6 +201,13 @@ class Program(LazyGroup):
     steps=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: discreet demo",
+)
+@click.option(
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=quiet_option.callback,
+    help=quiet_option.help,
 )
 @click.version_option(__version__, prog_name="discreet", message="%(prog)s %(version)s")
 def main() -> None:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import about, read_schema
-from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.cli.promises import read_promising
-from discreet.errors import FormatError, SchemaError
+from discreet.cli.budget import read_promising
+from discreet.cli.output import console, example, json_option, note, print_json, progress
+from discreet.errors import FormatError, SchemaError, about
 
 if TYPE_CHECKING:
     from discreet.audit import Subject
@@ -87,7 +86,7 @@ def audit(
     if as_json:
         print_json(found.to_body())
     else:
-        click.echo(f"{found.subject}", err=True)
+        note(f"{found.subject}")
         for one in found.verdicts:
             console().print(f"{one.check}: {one.sentence}")
             if one.note and one.way == "exact":
@@ -98,6 +97,7 @@ def audit(
 
 def _subject(name: str, stated: Stated) -> Subject:
     from discreet.audit import of_classifier, of_mechanism
+    from discreet.schema import Schema
 
     if os.path.exists(name):
         return _of_file(name)
@@ -113,7 +113,7 @@ def _subject(name: str, stated: Stated) -> Subject:
             raise click.UsageError("central needs --schema, the public description of a table.")
         options: dict[str, Any] = {"method": stated.method, "delta": stated.delta}
         return of_classifier(
-            CentralNB(stated.epsilon, schema=read_schema(stated.schema), **options)
+            CentralNB(stated.epsilon, schema=Schema.read(stated.schema), **options)
         )
     more = {"delta": stated.delta or 1e-6} if name == "discrete-gaussian" else {}
     return of_mechanism(name, stated.epsilon, stated.size, **more)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import about
 from discreet.cli.output import console, example, json_option, print_json, table
-from discreet.cli.promises import read_promising
-from discreet.errors import FormatError
+from discreet.errors import FormatError, about
 
 if TYPE_CHECKING:
     from discreet.ledger import Entry
     from discreet.privacy import Guarantee
 
-__all__ = ["budget"]
+__all__ = ["budget", "read_promising"]
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,9 @@ class Account:
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta of all entries."""
-        delta = sum((Fraction(repr(one.delta)) for one in self.entries), Fraction(0))
-        if any(math.isinf(one.epsilon) for one in self.entries):
-            return math.inf, float(delta)
-        epsilon = sum((Fraction(repr(one.epsilon)) for one in self.entries), Fraction(0))
-        return float(epsilon), float(delta)
+        from discreet.ledger import Spending
+
+        return Spending(*self.total, self.entries).spent
 
     def lacks(self, step: Guarantee) -> str:
         """Why a step does not fit; empty if it does."""
@@ -198,3 +194,29 @@ def _print_step(
     for one in accounts:
         why = lacking[one.path]
         console().print(f"{one.path}: {'cannot pay for it: ' + why if why else 'can pay for it'}")
+
+
+def read_promising(path: str) -> Any:
+    """Read whatever makes a promise: a plan, a questionnaire, a manifest or a model."""
+    from discreet.collection.protocol import KINDS, collection_of
+    from discreet.documents import parse, read_text
+    from discreet.model import NaiveBayesModel
+
+    with about(path):
+        if path.endswith((".yaml", ".yml")):
+            from discreet.survey.questionnaire import Questionnaire
+
+            return Questionnaire.read(path)
+        text = read_text(path)
+        kind = str(parse(text, "document").get("format")).removeprefix("discreet/")
+        if kind in KINDS:
+            return collection_of(text)
+        if kind == "manifest":
+            from discreet.federated.agreement.manifest import Manifest
+
+            return Manifest.from_json(text)
+        if kind == "model":
+            return NaiveBayesModel.read(path)
+        raise FormatError(
+            f"its format says {kind!r}; give a plan, a questionnaire, a manifest or a model"
+        )

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, about, batches, replacing
-from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.errors import FormatError, PrivacyError
+from discreet.cli.files import OUTPUT, replacing
+from discreet.cli.output import console, example, json_option, note, print_json, progress
+from discreet.errors import FormatError, PrivacyError, about
 
 if TYPE_CHECKING:
     from discreet.collection.tally import Tally
@@ -200,6 +200,7 @@ def simulating(kind: Wording) -> click.Command:
         from discreet.collection.simulation import answers
         from discreet.encoding import columns_of
         from discreet.randomness import as_random
+        from discreet.tables.engines import ordered_batches
 
         collection, random, done = read_collection(kind, path), as_random(seed), 0
         _check_simulable(kind, collection, path, output)
@@ -214,7 +215,7 @@ def simulating(kind: Wording) -> click.Command:
             progress("randomizing") as advance,
             about(data),
         ):
-            for batch in batches(data, collection.names):
+            for batch in ordered_batches(data, collection.names):
                 codes = collection.encoded(columns_of(batch, collection.names))
                 for question, rows, values in answers(collection, codes, random):
                     file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), values)
@@ -225,8 +226,8 @@ def simulating(kind: Wording) -> click.Command:
             facts = {"output": output, f"{kind.noun}s": done}
             print_json({**facts, "guarantee": promise_body(promise)})
             return
-        click.echo(f"{output}: {done:,} {kind.noun}s", err=True)
-        click.echo(str(promise), err=True)
+        note(f"{output}: {done:,} {kind.noun}s")
+        note(str(promise))
 
     command.help = cleandoc(f"""
     Simulate one device for each row of DATA (CSV or Parquet): a {kind.noun} per row.

@@ -1,21 +1,24 @@
-"""``discreet compare``: what each degree of trust costs on the user's own table."""
+"""``discreet compare`` and ``reproduce``: experiments on the user's own table, and the papers'."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, about, read_schema, write
-from discreet.cli.output import console, example, json_option, print_json, progress, table
-from discreet.errors import SchemaError
+from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, folder, write
+from discreet.cli.output import console, example, json_option, note, print_json, progress, table
+from discreet.errors import SchemaError, about
 
 if TYPE_CHECKING:
     from discreet.report.comparison import Comparison
     from discreet.schema import Schema
 
-__all__ = ["compare", "print_comparison"]
+__all__ = ["compare", "print_comparison", "reproduce"]
+
+PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi-party")
 
 
 @click.command(
@@ -38,7 +41,7 @@ __all__ = ["compare", "print_comparison"]
 )
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(min=2), default=8, show_default=True)
+@click.option("--bins", type=click.IntRange(2, 1024), default=8, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--report", type=OUTPUT, help="Also write a report: one HTML file.")
 @json_option
@@ -60,9 +63,10 @@ def compare(
     """
     from discreet.report.comparison import Settings
     from discreet.report.comparison import compare as compared
+    from discreet.schema import Schema
 
     chosen = Settings(_numbers(epsilon), _methods(methods, trust), **settings)
-    public = read_schema(schema)
+    public = Schema.read(schema)
     click.echo("discreet: this reads raw data; its output is not protected", err=True)
     with about(data):
         X, y = _rows(data, public)
@@ -77,7 +81,7 @@ def compare(
     else:
         print_comparison(found)
         if report is not None:
-            click.echo(f"{report}: the report, one file to open in a browser", err=True)
+            note(f"{report}: the report, one file to open in a browser")
 
 
 def _typed() -> str:
@@ -187,3 +191,51 @@ def _by_epsilon(found: Comparison) -> Any:
 def _share(cell: Any) -> str:
     low, high = cell.interval
     return f"{100 * cell.accuracy:.1f} ± {50 * (high - low):.1f}"
+
+
+@click.command(
+    epilog=example(
+        "discreet reproduce surveys --quick",
+        "discreet reproduce all --out docs/papers",
+    )
+)
+@click.argument("paper", type=click.Choice([*PAPER_NAMES, "all"]))
+@click.option("--figure", help="Only this figure.")
+@click.option("--repeats", type=click.IntRange(min=2), help="Repetitions of every cell.")
+@click.option("--quick", is_flag=True, help="Fewer points and repetitions: minutes, not hours.")
+@click.option("--out", type=OUTPUT_FOLDER, default="papers", show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
+@json_option
+def reproduce(
+    paper: str,
+    figure: str | None,
+    repeats: int | None,
+    quick: bool,
+    out: str,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Recompute the experiments of a paper, and judge what it states.
+
+    Writes a page with a verdict for every statement, plots (SVG and PNG; needs discreet[plot]) and
+    a CSV file of every cell. Finished cells are kept under OUT/.cache, by digest of code and
+    parameters, so a run that was interrupted goes on where it ended. Needs the benchmark tables
+    (DISCREET_DATA).
+    """
+    from discreet.papers.reproduction import PAPERS, Run, left_out
+    from discreet.papers.reproduction import reproduce as reproduced
+
+    place, pages, absent = folder(out), {}, {}
+    for name in [one for one in PAPER_NAMES if one in PAPERS] if paper == "all" else [paper]:
+        said = f"discreet reproduce {name}" + (" --quick" if quick else "")
+        said += f" --repeats {repeats}" if repeats else ""
+        run = Run(place, repeats, quick, figure, jobs, said, Path(out) / ".cache")
+        if missing := left_out(name):
+            absent[name] = missing
+            note(missing)
+        with progress(name, "cells") as advance:
+            pages[name] = str(reproduced(name, run, advance))
+        if not as_json:
+            note(f"{pages[name]}: the page of {name}")
+    if as_json:
+        print_json({"pages": pages, "left_out": absent})

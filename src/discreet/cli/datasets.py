@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli import CheckedGroup
+from discreet.cli import Commands
 from discreet.cli.files import OUTPUT_FOLDER, folder, write
-from discreet.cli.output import console, example, json_option, print_json, table
+from discreet.cli.output import console, example, json_option, note, print_json, table
 
 if TYPE_CHECKING:
     from discreet.datasets import Dataset
@@ -18,7 +18,7 @@ __all__ = ["datasets"]
 
 
 @click.group(
-    cls=CheckedGroup,
+    cls=Commands,
     epilog=example(
         "discreet datasets list",
     ),
@@ -131,8 +131,8 @@ def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
         facts = {"name": name, "rows": len(dataset), "source": dataset.source}
         print_json({**facts, "data": str(data), "schema": str(schema)})
     else:
-        click.echo(f"{data}: {len(dataset):,} rows ({dataset.source})", err=True)
-        click.echo(f"{schema}: {len(dataset.schema.features)} features", err=True)
+        note(f"{data}: {len(dataset):,} rows ({dataset.source})")
+        note(f"{schema}: {len(dataset.schema.features)} features")
 
 
 def _loaded(name: str, rows: int, seed: int) -> Dataset:

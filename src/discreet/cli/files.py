@@ -10,28 +10,20 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from discreet.errors import DiscreetError, FormatError
-
-if TYPE_CHECKING:
-    from discreet.model import NaiveBayesModel
-    from discreet.schema import Schema
+from discreet.errors import FormatError
 
 __all__ = [
     "OUTPUT",
     "OUTPUT_FOLDER",
-    "about",
-    "batches",
     "check_outputs",
     "folder",
-    "read_model",
-    "read_schema",
     "replacing",
     "write",
 ]
@@ -43,13 +35,19 @@ class Output(click.ParamType[str]):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """How a shell goes on with a word: by the names of files or folders."""
+        return [CompletionItem(incomplete, type="file" if self is OUTPUT else "dir")]
+
 
 OUTPUT, OUTPUT_FOLDER = Output("file"), Output("folder")
 
 
 def check_outputs(context: click.Context) -> None:
     """Refuse outputs that cannot be written or would replace an input, before anything is done."""
-    named: dict[str, str] = {}
+    named: dict[str, click.Parameter] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
         if not isinstance(param.type, Output) or not value:
@@ -60,9 +58,10 @@ def check_outputs(context: click.Context) -> None:
             _refuse_unwritable(value)
             if real in named:
                 raise FormatError(
-                    f"{value}: is named by both {named[real]} and {_name(param)}; choose two files"
+                    f"{value}: is named by both {_name(named[real])} and {_name(param)}; "
+                    "choose two files"
                 )
-        named[real] = _name(param)
+        named[real] = param
 
 
 def _refuse_unwritable(path: str) -> None:
@@ -113,40 +112,6 @@ def _same(one: str | Path, two: str | Path) -> bool:
 def _name(param: click.Parameter) -> str:
     option = isinstance(param, click.Option)
     return max(param.opts, key=len) if option else str(param.metavar or param.name).upper()
-
-
-@contextmanager
-def about(path: str) -> Iterator[None]:
-    """Errors that are raised inside begin with the name of the file they are about."""
-    try:
-        yield
-    except DiscreetError as error:
-        if str(error).startswith(path):
-            raise
-        raise type(error)(f"{path}: {error}") from None
-
-
-def read_model(path: str) -> NaiveBayesModel:
-    """Read a model file."""
-    from discreet.model import NaiveBayesModel
-
-    with about(path):
-        return NaiveBayesModel.read(path)
-
-
-def read_schema(path: str) -> Schema:
-    """Read a schema file."""
-    from discreet.schema import Schema
-
-    with about(path):
-        return Schema.read(path)
-
-
-def batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """The columns of a CSV or Parquet file as Arrow batches, in the order of the file."""
-    from discreet.tables.engines import ordered_batches
-
-    return ordered_batches(source, names)
 
 
 def folder(path: str) -> Path:

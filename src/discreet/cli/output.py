@@ -15,10 +15,38 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "example", "json_option", "print_json", "progress", "table"]
+__all__ = [
+    "console",
+    "example",
+    "json_option",
+    "note",
+    "print_facts",
+    "print_json",
+    "progress",
+    "quiet",
+    "quiet_option",
+    "table",
+    "warn",
+]
 
 PATIENCE = 2.0
 """Seconds of silence before a progress bar appears."""
+
+QUIET = "discreet.quiet"
+
+
+def _hush(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().meta[QUIET] = True
+
+
+quiet_option = click.Option(
+    ["--quiet"],
+    is_flag=True,
+    expose_value=False,
+    callback=_hush,
+    help="Print errors, warnings about privacy and the result; nothing else.",
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -35,16 +63,28 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def table(title: str, *columns: str) -> Any:
-    """An empty table; a column whose name starts with ``>`` holds numbers."""
-    from rich.table import Table
-    from rich.text import Text
+def quiet() -> bool:
+    """Whether ``--quiet`` was given, before or after the name of the command."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().meta.get(QUIET))
 
-    made = Table(title=Text(title) if title else None, title_justify="left")
-    for position, name in enumerate(columns):
-        side: Any = "right" if name.startswith(">") else "left"
-        made.add_column(Text(name.removeprefix(">")), justify=side, no_wrap=position == 0)
-    return made
+
+def note(line: str) -> None:
+    """Say on standard error what was done, unless that is not wanted."""
+    if not quiet():
+        click.echo(line, err=True)
+
+
+def warn(sentence: str) -> None:
+    """Say on standard error what should give pause; the command goes on."""
+    note(f"discreet: {sentence}")
+
+
+def table(title: str, *columns: str) -> Any:
+    """An empty table; see :func:`discreet.report.terminal.table`."""
+    from discreet.report.terminal import table as made
+
+    return made(title, *columns)
 
 
 def _plain(value: Any) -> Any:
@@ -65,8 +105,17 @@ def print_json(body: Mapping[str, Any]) -> None:
     click.echo(json.dumps(_plain(body), indent=1, ensure_ascii=False, allow_nan=False))
 
 
+def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print facts by name: one JSON object, or a line for each."""
+    if as_json:
+        print_json(facts)
+        return
+    for name, value in facts.items():
+        click.echo(f"{name:<10} {', '.join(value) if isinstance(value, list) else value}")
+
+
 @contextmanager
-def progress(title: str, unit: str = "rows", quiet: bool = False) -> Iterator[Callable[..., None]]:
+def progress(title: str, unit: str = "rows", hidden: bool = False) -> Iterator[Callable[..., None]]:
     """Give a function ``advance(done, total=None)`` that draws a bar if the work takes long.
 
     Parameters
@@ -74,10 +123,10 @@ def progress(title: str, unit: str = "rows", quiet: bool = False) -> Iterator[Ca
     title : str
     unit : str
         What is counted.
-    quiet : bool
+    hidden : bool
         Draw nothing, for instance because the output itself fills the terminal.
     """
-    if quiet or not sys.stderr.isatty():
+    if hidden or quiet() or not sys.stderr.isatty():
         yield lambda done, total=None: None
         return
     begun = time.monotonic()

@@ -4,103 +4,97 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import click
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Array, Floats
 from discreet.cli.files import replacing
-from discreet.cli.output import print_json
+from discreet.cli.output import note, print_json
 from discreet.errors import FormatError
 from discreet.model import normalised
 from discreet.schema import Value, text_of
 
-__all__ = ["opened"]
+__all__ = ["Scored", "write_predictions"]
 
-Write = Callable[[Floats, Floats | None], None]
-"""Takes the joint log-probabilities of some rows, (rows, classes), and how steady each is."""
-Target = AbstractContextManager[Write]
+Scored = Iterable[tuple[Floats, Floats | None]]
+"""Joint log-probabilities of some rows, (rows, classes), and how steady each decision is."""
 
 
-@contextmanager
-def opened(
-    path: str | None, classes: Sequence[Value], proba: bool, as_json: bool, steady: bool = False
-) -> Iterator[Write]:
-    """Give a function that writes predictions.
+def write_predictions(
+    scored: Scored,
+    classes: Sequence[Value],
+    path: str | None,
+    *,
+    proba: bool,
+    as_json: bool,
+    steady: bool,
+) -> None:
+    """Write predictions as they come.
 
     Parameters
     ----------
+    scored : iterable of (scores, steadiness)
+    classes : sequence
     path : str or None
         Where to; standard output if None.
-    classes : sequence
     proba : bool
         Whether to write the probability of every class, too.
     as_json : bool
         Print one JSON object: the predictions, or a summary where they go to a file.
-    steady : bool, default False
+    steady : bool
         Whether each prediction comes with how steady it is.
     """
     names = [text_of(value) for value in classes]
-    totals = np.zeros(len(names), dtype=np.int64)
     if path is None:
-        target: Target = (
-            _json(names, proba, steady) if as_json else _csv(None, names, proba, steady)
-        )
-        with target as write:
-            yield write
+        if as_json:
+            _json(scored, names, proba, steady)
+        else:
+            _csv(sys.stdout, scored, names, proba, steady)
         return
     parquet = path.lower().endswith(".parquet")
     if not parquet and not path.lower().endswith(".csv"):
         raise FormatError(f"{path}: predictions go to a file that ends in .csv or .parquet")
+    totals = np.zeros(len(names), dtype=np.int64)
     with replacing(path) as beside:
-        target = (
-            _parquet(beside, classes, proba, steady)
-            if parquet
-            else _csv(beside, names, proba, steady)
-        )
-        with target as write:
-
-            def counted(scores: Floats, sure: Floats | None = None) -> None:
-                totals[:] += np.bincount(np.argmax(scores, axis=1), minlength=len(names))
-                write(scores, sure)
-
-            yield counted
+        if parquet:
+            _parquet(beside, _counted(scored, totals), classes, proba, steady)
+        else:
+            with beside.open("w", encoding="utf-8", newline="") as stream:
+                _csv(stream, _counted(scored, totals), names, proba, steady)
     summary = dict(zip(names, totals.tolist(), strict=True))
     if as_json:
         print_json({"output": path, "rows": int(totals.sum()), "predicted": summary})
     else:
         some = ", ".join(f"{name} {number:,}" for name, number in summary.items())
-        click.echo(f"{path}: {totals.sum():,} rows ({some})", err=True)
+        note(f"{path}: {totals.sum():,} rows ({some})")
 
 
-@contextmanager
-def _csv(path: Path | None, names: list[str], proba: bool, steady: bool) -> Iterator[Write]:
+def _counted(scored: Scored, totals: Array) -> Iterator[tuple[Floats, Floats | None]]:
+    """Add up how often each class is predicted, on the way."""
+    for scores, sure in scored:
+        totals += np.bincount(np.argmax(scores, axis=1), minlength=len(totals))
+        yield scores, sure
+
+
+def _csv(stream: IO[str], scored: Scored, names: list[str], proba: bool, steady: bool) -> None:
     words = np.array(names, dtype=object)
-    stream: IO[str]
-    place = (
-        nullcontext(sys.stdout) if path is None else path.open("w", encoding="utf-8", newline="")
-    )
-    with place as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        extra = ["steady"] if steady else []
-        writer.writerow(["prediction", *(f"P({name})" for name in names if proba), *extra])
-
-        def write(scores: Floats, sure: Floats | None = None) -> None:
-            labels = words[np.argmax(scores, axis=1)].tolist()
-            columns = np.exp(normalised(scores)).T.tolist() if proba else []
-            columns += [] if sure is None else [np.round(sure, 3).tolist()]
-            writer.writerows(zip(labels, *columns, strict=True))
-
-        yield write
-        stream.flush()
+    writer = csv.writer(stream, lineterminator="\n")
+    extra = ["steady"] if steady else []
+    writer.writerow(["prediction", *(f"P({name})" for name in names if proba), *extra])
+    for scores, sure in scored:
+        labels = words[np.argmax(scores, axis=1)].tolist()
+        columns = np.exp(normalised(scores)).T.tolist() if proba else []
+        columns += [] if sure is None else [np.round(sure, 3).tolist()]
+        writer.writerows(zip(labels, *columns, strict=True))
+    stream.flush()
 
 
-@contextmanager
-def _parquet(path: Path, classes: Sequence[Value], proba: bool, steady: bool) -> Iterator[Write]:
+def _parquet(
+    path: Path, scored: Scored, classes: Sequence[Value], proba: bool, steady: bool
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -110,14 +104,11 @@ def _parquet(path: Path, classes: Sequence[Value], proba: bool, steady: bool) ->
     fields += [("steady", pa.float64())] if steady else []
     shape = pa.schema(fields)
     with path.open("wb") as file, pa.parquet.ParquetWriter(file, shape) as writer:
-
-        def write(scores: Floats, sure: Floats | None = None) -> None:
+        for scores, sure in scored:
             columns = [labels.take(pa.array(np.argmax(scores, axis=1)))]
             columns += list(np.exp(normalised(scores)).T) if proba else []
             columns += [] if sure is None else [sure]
             writer.write_batch(pa.record_batch([pa.array(one) for one in columns], schema=shape))
-
-        yield write
 
 
 def _column(classes: Sequence[Value]) -> Any:
@@ -128,19 +119,15 @@ def _column(classes: Sequence[Value]) -> Any:
     return pa.array(list(classes) if len(kinds) == 1 else [text_of(value) for value in classes])
 
 
-@contextmanager
-def _json(names: list[str], proba: bool, steady: bool) -> Iterator[Write]:
+def _json(scored: Scored, names: list[str], proba: bool, steady: bool) -> None:
     labels: list[str] = []
     probabilities: list[list[float]] = []
     sureness: list[float] = []
-
-    def write(scores: Floats, sure: Floats | None = None) -> None:
+    for scores, sure in scored:
         sureness.extend([] if sure is None else sure.tolist())
         labels.extend(names[code] for code in np.argmax(scores, axis=1))
         if proba:
             probabilities.extend(np.exp(normalised(scores)).tolist())
-
-    yield write
     body: dict[str, Any] = {"rows": len(labels), "classes": names, "predictions": labels}
     if proba:
         body["probabilities"] = probabilities

@@ -1,16 +1,19 @@
-"""``discreet schema infer``, ``check`` and ``show``: the public description of a table."""
+"""``discreet schema new``, ``infer``, ``check`` and ``show``: the public description of a table."""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli import CheckedGroup
-from discreet.cli.files import OUTPUT, read_schema, write
-from discreet.cli.output import console, example, json_option, print_json, progress, table
-from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
+from discreet.cli import Commands
+from discreet.cli.drafting import asked
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import console, example, json_option, note, print_json, progress, table
+from discreet.errors import DiscreetError, FormatError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
     from discreet.schema import Feature, Schema
@@ -19,13 +22,53 @@ __all__ = ["schema"]
 
 
 @click.group(
-    cls=CheckedGroup,
+    cls=Commands,
     epilog=example(
         "discreet schema show people.schema.json",
     ),
 )
 def schema() -> None:
-    """Infer, check and show the public description of a table."""
+    """Begin, infer, check and show the public description of a table."""
+
+
+@schema.command(
+    epilog=example(
+        "discreet schema new people.csv --target missed_payment -o people.schema.yaml",
+        "discreet schema new postgres://host/db --table people > people.schema.yaml",
+    )
+)
+@click.argument("data")
+@click.option("--target", default="", help="The column that holds the classes.")
+@click.option("--table", help="The table's name, for a database URL.")
+@click.option(
+    "--prompt/--no-prompt",
+    default=None,
+    help="Ask for what is missing; the default on a terminal.",
+)
+@click.option("-o", "--output", type=OUTPUT, help="A new file, instead of standard output.")
+def new(data: str, target: str, table: str | None, prompt: bool | None, output: str | None) -> None:
+    """Begin the schema of DATA from the names and types of its columns alone.
+
+    No value is read: of a CSV file the header, of Parquet and databases the types as well. On a
+    terminal, bounds, categories and classes are asked for; elsewhere they are left open in a
+    commented YAML file, for somebody who knows them without looking at the data.
+    """
+    from discreet.drafting import SchemaDraft
+
+    if output is not None and os.path.exists(output):
+        raise FormatError(f"{output}: exists already; delete it, or choose another name")
+    draft = SchemaDraft.of_source(data, target, table)
+    asking = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
+    if asking:
+        draft = asked(draft)
+    if output is None:
+        click.echo(draft.to_yaml(), nl=False)
+    else:
+        write(output, draft.to_yaml())
+        note(f"{output}: {len(draft.columns)} columns")
+    if draft.open:
+        left = f"{len(draft.open)} places to fill in"
+        note(f"{left}, then: discreet schema check {output or 'FILE'}")
 
 
 @schema.command(
@@ -71,7 +114,7 @@ def infer(
     else:
         write(output, found.to_json())
         counts = f"{len(found.features)} features, {len(found.classes)} classes"
-        click.echo(f"{output}: {counts}, {found.digest}", err=True)
+        note(f"{output}: {counts}, {found.digest}")
 
 
 @schema.command(
@@ -87,9 +130,9 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
     The numbers of rows by class that are printed for DATA are private: they are exact.
     """
-    from discreet.schema import text_of
+    from discreet.schema import Schema, text_of
 
-    public = read_schema(path)
+    public = Schema.read(path)
     body: dict[str, Any] = {
         "schema": path,
         "digest": public.digest,
@@ -151,9 +194,9 @@ def _listed(problems: list[str]) -> str:
 @json_option
 def show(path: str, as_json: bool) -> None:
     """Print a SCHEMA file for people."""
-    from discreet.schema import text_of
+    from discreet.schema import Schema, text_of
 
-    public = read_schema(path)
+    public = Schema.read(path)
     if as_json:
         print_json({**public.to_body(), "digest": public.digest})
         return

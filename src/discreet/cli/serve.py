@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, about, write
-from discreet.cli.output import example, json_option, print_json, progress
-from discreet.errors import DiscreetError, FormatError, MissingDependencyError
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import example, json_option, note, print_facts, print_json, progress
+from discreet.errors import DiscreetError, FormatError, MissingDependencyError, about
 
 if TYPE_CHECKING:
     from discreet.announcement import Announcement
@@ -73,7 +73,7 @@ def announce(
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
         write(output, example_of(collection, _slug(document)))
-        click.echo(f"{output}: complete it, then: discreet announce {document} {output}", err=True)
+        note(f"{output}: complete it, then: discreet announce {document} {output}")
         return
     with about(words):
         made = Announcement.read(words)
@@ -89,11 +89,7 @@ def announce(
         "withdrawal": made.withdrawal,
         "batch": made.batch,
     }
-    if as_json:
-        print_json(facts)
-    else:
-        for name, value in facts.items():
-            click.echo(f"{name:<10} {', '.join(value) if isinstance(value, list) else value}")
+    print_facts(facts, as_json)
 
 
 # ------------------------------------------------------------------ serve
@@ -249,7 +245,7 @@ def _rehearsed(opened: Database, names: list[str], people: int) -> None:
         survey = surveys.find(name)
         assert survey is not None
         made = rehearse(opened, survey.collection, survey.announcement, people)
-        click.echo(f"{made}: {people:,} simulated people, to try the desk", err=True)
+        note(f"{made}: {people:,} simulated people, to try the desk")
 
 
 def _told(found: list[tuple[str, str, Any]], collection: Any) -> bool:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
-from discreet.cli.files import OUTPUT, about, replacing, write
-from discreet.cli.output import console, example, json_option, print_json, progress
-from discreet.errors import EstimationError, FormatError
+from discreet.cli.files import OUTPUT, replacing, write
+from discreet.cli.output import console, example, json_option, note, print_json, progress, warn
+from discreet.errors import EstimationError, FormatError, about
 from discreet.schema import text_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["shuffling", "tallying", "training"]
 
 TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
 PIECE = 10_000
-"""Reports from text that are held before they go to a Parquet file."""
+"""Reports from text that are held at once."""
 
 
 def shuffling(kind: Wording) -> click.Command:
@@ -106,9 +106,19 @@ def tallying(kind: Wording) -> click.Command:
     @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
     @click.option("-o", "--output", type=OUTPUT, required=True, help="The tally file to write.")
     @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
+    @click.option(
+        "--expected",
+        type=click.IntRange(min=1),
+        help="How many people were planned for; far fewer give a warning.",
+    )
     @json_option
     def command(
-        path: str, files: tuple[str, ...], output: str, merge: tuple[str, ...], as_json: bool
+        path: str,
+        files: tuple[str, ...],
+        output: str,
+        merge: tuple[str, ...],
+        expected: int | None,
+        as_json: bool,
     ) -> None:
         collection = read_collection(kind, path)
         if not files and not merge:
@@ -122,17 +132,19 @@ def tallying(kind: Wording) -> click.Command:
                 more = read_tally(kind, other)
                 blind |= more.reports > len(more.seen)
                 counted = counted + more
+        _refuse_nothing(kind, path, counted)
         write(output, counted.to_json())
         if as_json:
             print_json({"output": output, **_facts(counted)})
         else:
             _print_tally(counted, output)
         if merge and blind:
-            click.echo(
-                "discreet: tallies of Parquet files keep a sample of their ids, so only many "
-                f"{kind.noun}s in two of them would have been noticed",
-                err=True,
+            warn(
+                "tallies of Parquet files keep a sample of their ids, so only many "
+                f"{kind.noun}s in two of them would have been noticed"
             )
+        for doubt in _doubts(kind, counted, expected):
+            warn(doubt)
 
     command.help = cleandoc(f"""
     Add up {kind.noun}s that answer a {kind.metavar}: Parquet or text files.
@@ -145,6 +157,61 @@ def tallying(kind: Wording) -> click.Command:
     return command
 
 
+WEAK = 0.1
+"""Standard error of the shares of classes, from which on a tally shows little but noise."""
+
+
+def _refuse_nothing(kind: Wording, path: str, tally: Tally[Any]) -> None:
+    """Where not one report could be counted, the files belong to something else."""
+    rejected = tally.rejected.total()
+    if tally.reports or not rejected:
+        return
+    faults = ", ".join(f"{number:,} {fault}" for fault, number in sorted(tally.rejected.items()))
+    raise FormatError(
+        f"{path}: none of {rejected:,} {kind.noun}s can be counted ({faults}); give the "
+        f"{kind.kind} they were made with, and files of {kind.noun}s"
+    )
+
+
+def _doubts(kind: Wording, tally: Tally[Any], expected: int | None) -> Iterator[str]:
+    """What to say of a tally that is far below what was planned."""
+    collection, people = tally.collection, tally.people
+    if not people:
+        yield f"there are no {kind.noun}s in these files; nothing can be estimated from this tally"
+        return
+    shuffle = collection.shuffled
+    planned = expected or (0 if shuffle is None else shuffle.respondents)
+    if 2 * people < planned:
+        yield (
+            f"{people:,} people sent a {kind.noun}, {planned:,} were planned for; wait for more, "
+            "or expect wide intervals"
+        )
+    error = _class_error(kind, collection, people)
+    if error > WEAK:
+        yield (
+            f"{people:,} {kind.noun}s are few: shares of the classes have a standard error of up "
+            f"to {100 * error:.0f} percentage points; 'discreet {kind.group} size' says how many "
+            "people it takes"
+        )
+
+
+def _class_error(kind: Wording, collection: Any, people: int) -> float:
+    """Standard error of the class shares, where they are asked for."""
+    target = collection.schema.target
+    if kind is PLAN:
+        from discreet.local.inversion import precision_of
+
+        known = {one.feature: one.standard_error for one in precision_of(collection, people)}
+        return known.get(target, 0.0)
+    from discreet.survey.inversion import precision_of as precision_of_survey
+
+    labels = collection.cells[target].labels
+    text = f'"{target}" = "{labels[0]}"'
+    if any('"' in word for word in (target, labels[0])):
+        return 0.0
+    return precision_of_survey(collection, people, [text])[0].standard_error
+
+
 def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
     """Text alone is added line by line and keeps its ids; with Parquet, all goes to the engine."""
     from discreet.collection.bulk import tally_parquet
@@ -153,13 +220,14 @@ def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
     texts = [file for source in files for file in _texts(source)]
     tables = [source for source in files if not source.lower().endswith(TEXTS)]
     if not tables:
-        counted = Tally(collection)
+        counted, done, reports = Tally(collection), 0, _reports(collection, texts)
         with progress("tallying", f"{collection.noun}s") as advance:
-            for done, report in enumerate(_reports(collection, texts), 1):
-                if report is None:
-                    counted.rejected["misshapen"] += 1
-                else:
-                    counted.add(report)
+            while some := list(islice(reports, PIECE)):
+                good = [report for report in some if report is not None]
+                counted.add_all(good)
+                if len(good) < len(some):
+                    counted.rejected["misshapen"] += len(some) - len(good)
+                done += len(some)
                 advance(done)
         return counted
     with ExitStack() as stack:
@@ -233,7 +301,7 @@ def _print_tally(tally: Tally[Any], output: str) -> None:
         click.echo(f"  {fault}: {number:,}")
     if tally.simulated:
         click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
-    click.echo(f"{output}: the tally of {tally.collection.digest}", err=True)
+    note(f"{output}: the tally of {tally.collection.digest}")
 
 
 def training(kind: Wording) -> click.Command:
@@ -274,7 +342,7 @@ def training(kind: Wording) -> click.Command:
         import numpy as np
 
         from discreet.estimation import estimate
-        from discreet.statistics import Scoring
+        from discreet.scoring import Scoring
 
         waves = [read_tally(kind, tally) for tally in tallies]
         with about(", ".join(tallies)):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import OUTPUT, read_schema, write
-from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import example, json_option, note, print_json, progress
 
 if TYPE_CHECKING:
     from discreet.ledger import Spending
@@ -52,7 +52,7 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option("--delta", default=0.0, show_default=True, help="Allows Gaussian noise.")
 @click.option("--method", type=click.Choice(METHODS), default="histogram", show_default=True)
 @click.option("--allocation", type=Shares(), help="Shares of the budget by feature.")
-@click.option("--bins", type=click.IntRange(1), help="Equal bins of every numeric feature.")
+@click.option("--bins", type=click.IntRange(1, 1024), help="Equal bins of every numeric feature.")
 @click.option(
     "--likelihood", type=click.Choice(["gaussian", "truncated"]), default="gaussian", hidden=True
 )
@@ -109,12 +109,13 @@ def train(
     from discreet.ledger import Ledger
     from discreet.privacy import rounded_up
     from discreet.randomness import CryptoRandom
+    from discreet.schema import Schema
     from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(Method))
     spending: Spending | None = None
     with progress("Counting", "queries", as_json) as advance:
-        public = read_schema(path)
+        public = Schema.read(path)
         settings = Settings(
             allocation,
             "auto" if bins is None else bins,
@@ -124,7 +125,7 @@ def train(
         )
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
         asked["settings"] = settings
-        check(public, **asked)  # what cannot be kept is refused before anything is read or paid
+        allowed = check(public, **asked)  # what cannot be kept is refused, unread and unpaid
         rows = TableSource(data, public, table=table, progress=advance)
         if budget_file is not None:
             rehearse(public, **asked)
@@ -132,7 +133,7 @@ def train(
             ledger = Ledger(budget_file)
             if budget_total is not None:
                 ledger = Ledger.create(budget_file, budget_total, budget_total_delta)
-            promise = promised(public, epsilon, delta, method)
+            promise = promised(public, allowed, method)
             spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
         released = release(rows, **asked, random=CryptoRandom())
     write(output, estimate(released).to_json())
@@ -143,12 +144,12 @@ def train(
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
         print_json(body | ({} if spending is None else {"budget": _state(spending)}))
         return
-    click.echo(f"{output}: {method}, {len(public.features)} features", err=True)
     costs = [f"  {rounded_up(charge.epsilon)}  {charge.name}" for charge in promise.charges]
-    lines = "\n".join([str(promise), *costs])
-    console().print(lines)
+    lines = [str(promise), *costs]
+    note(f"{output}: {method}, {len(public.features)} features")
+    click.echo("\n".join(lines))
     if spending is not None:
-        click.echo(f"{budget_file}: {float(spending.left[0]):g} left", err=True)
+        note(f"{budget_file}: {float(spending.left[0]):g} left")
         for reason in spending.broken:
             click.echo(f"{budget_file}: BROKEN, its total bounds nothing: {reason}", err=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from discreet.cli.files import OUTPUT_FOLDER
-from discreet.cli.output import example, json_option, print_json
+from discreet.cli.output import example, json_option, print_facts, print_json
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError
 
 __all__ = ["page", "verify"]
@@ -25,20 +25,36 @@ def _bundle() -> Any:
 @click.command(
     epilog=example(
         "discreet verify https://survey.example.org/s/health",
+        "discreet verify https://survey.example.org/s/health --release page.sha256",
         "discreet verify",
     )
 )
 @click.argument("url", required=False)
+@click.option(
+    "--release",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The file page.sha256 of a release: is the page of this program the one that it lists?",
+)
+@click.option("--list", "listed", is_flag=True, help="Print the list of which that file consists.")
 @json_option
-def verify(url: str | None, as_json: bool) -> None:
+def verify(url: str | None, release: str | None, listed: bool, as_json: bool) -> None:
     """Compare the survey page at URL with the one of this release, byte by byte.
 
-    Everything that the page loads is compared, its content policy, and whether the document has the
-    digest that is announced. Without URL: print the digest of this release's page, which is also
-    on the page and in letters. A server may show others another page than you: verify from
-    several places, and never with a personal link.
+    Everything that the page loads is compared, its content policy, and whether announcement and
+    document have the digests that are stated, in the link (#d=…) too. Without URL: print the digest
+    of this release's page, which is also on the page and in letters; it is the SHA-256 of the
+    file page.sha256 of a release. A server may show others another page than you: verify
+    from several places, and never with a personal link.
     """
     bundle = _bundle()
+    if release is not None and Path(release).read_bytes() != bundle.listing.encode():
+        raise DiscreetError(
+            f"{release}: lists another page than this program has ({bundle.digest}); install the "
+            "release that the file belongs to, and verify with that"
+        )
+    if listed:
+        click.echo(bundle.listing, nl=False)
+        return
     if url is None:
         if as_json:
             print_json({"digest": bundle.digest})
@@ -106,8 +122,4 @@ def page(url: str, output: str, as_json: bool) -> None:
         "survey": survey,
         "digest": bundle.digest,
     }
-    if as_json:
-        print_json(facts)
-    else:
-        for name, value in facts.items():
-            click.echo(f"{name:<10} {value}")
+    print_facts(facts, as_json)

@@ -7,19 +7,28 @@ is the whole sheet) and receives a few integers. :class:`Channel` describes thes
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
 from discreet.arrays import Booleans, Integers
-from discreet.documents import parse
+from discreet.documents import Document, parse
 from discreet.errors import FormatError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Schema
 from discreet.shuffling import Shuffle
 
-__all__ = ["Channel", "Codes", "Collection", "Device", "WholeChannel", "collection_of"]
+__all__ = [
+    "Channel",
+    "Codes",
+    "Collection",
+    "CollectionDocument",
+    "Device",
+    "WholeChannel",
+    "collection_of",
+]
 
 LARGEST = 1 << 62
 """Neither a number in a report nor a sum in a tally goes beyond this, so that none can wrap."""
@@ -178,6 +187,32 @@ class Collection(Protocol):
 
 
 C = TypeVar("C", bound=Collection)
+
+
+class CollectionDocument(Document):
+    """What plans and questionnaires have in common: a promise, which a shuffle may strengthen."""
+
+    shuffled: Shuffle | None
+
+    @property
+    @abstractmethod
+    def alone(self) -> Guarantee:
+        """What one person's reports promise by themselves, however they travel."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a respondent is promised, over everything they may send."""
+        return self.promised()
+
+    def promised(self, people: int | None = None) -> Guarantee:
+        """What is promised after the reports of so many people in one shuffle were counted.
+
+        Parameters
+        ----------
+        people : int, optional
+            None before anyone was asked. Only shuffled collections depend on it.
+        """
+        return self.alone if self.shuffled is None else self.shuffled.promise(self.alone, people)
 
 
 def collection_of(text: str | bytes) -> Any:

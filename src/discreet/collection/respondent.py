@@ -113,6 +113,11 @@ class Respondent:
         again : bool, default False
             Make a further report, where the plan allows several per person.
         """
+        if not isinstance(record, Mapping):
+            raise SchemaError(
+                f"a record is a mapping of names to values, not a {type(record).__name__}; write "
+                "{'name': value, …}"
+            )
         kept = self.store.reports(self.collection.digest)
         if kept and not again:
             return self._read(kept[-1])

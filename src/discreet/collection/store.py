@@ -16,8 +16,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, locked, private_folder, write_atomic
+from discreet.documents import Body, dump, load, private_folder, write_atomic
 from discreet.errors import FormatError, PrivacyError
+from discreet.locks import locked
 from discreet.privacy import rounded_up
 
 __all__ = ["FolderStore", "Kept", "MemoryStore", "Store"]

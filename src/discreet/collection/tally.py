@@ -7,6 +7,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Literal
 
@@ -23,6 +24,8 @@ from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaE
 __all__ = ["Receipt", "Tally", "refusals"]
 
 VERSION = 3
+PIECE = 4096
+"""Reports that are checked and added up at once."""
 SAMPLED = 1024
 """So many ids, the smallest ones, tell a tally from another where not all ids are kept."""
 
@@ -126,39 +129,61 @@ class Tally(Generic[C]):
 
     def add(self, report: Report | str | bytes) -> Receipt:
         """Count one report, or say why not; nothing else is touched."""
-        try:
-            if not isinstance(report, Report):
-                report = Report.from_json(report)
-        except DiscreetError as error:
-            return self._reject("misshapen", str(error))
-        if reason := self._refusal(report):
-            return self._reject(*reason)
-        known = self.seen.get(report.id)
-        if known == report.fingerprint:
+        return self.add_all([report])[0]
+
+    def add_all(self, reports: Sequence[Report | str | bytes]) -> list[Receipt]:
+        """Count some reports at once, as if they came one after the other: a receipt for each."""
+        receipts, own = [Receipt("counted")] * len(reports), []
+        for row, one in enumerate(reports):
+            try:
+                report = one if isinstance(one, Report) else Report.from_json(one)
+            except DiscreetError as error:
+                receipts[row] = self._reject("misshapen", str(error))
+                continue
+            if report.collection == self.collection.digest:
+                own.append((row, report))
+            else:
+                kind, named = self.collection.kind, report.collection[:23]
+                reason = f"it answers {named}…, not this {kind}"
+                receipts[row] = self._reject(f"foreign {kind}", reason)
+        faults = refusals(
+            self.collection,
+            [report.question for _, report in own],
+            [report.value for _, report in own],
+        )
+        fresh: dict[str, str] = {}
+        values: dict[int, list[tuple[int, ...]]] = {}
+        for (row, report), fault in zip(own, faults, strict=True):
+            if found := self._not_counted(report, fault, fresh):
+                receipts[row] = found
+                continue
+            fresh[report.id] = report.fingerprint
+            values.setdefault(report.question, []).append(report.value)
+            self.simulated |= report.simulated
+        for question, some in values.items():
+            self.add_values(question, some)
+        if fresh and self.smallest is not None:
+            self.smallest = min(self.smallest, 1)  # they came by themselves, after the others
+        self.seen |= fresh
+        return receipts
+
+    def _not_counted(self, report: Report, fault: str, fresh: dict[str, str]) -> Receipt | None:
+        """Why a report to this collection is not counted, if so."""
+        if fault == "unknown question":
+            kind = self.collection.kind
+            return self._reject(fault, f"question {report.question} is not in the {kind}")
+        if fault:
+            channel = self.collection.questions[report.question]
+            wanted = f"a {channel.name} answer has {channel.width} integers in public ranges"
+            return self._reject(fault, f"{wanted}; no respondent could have sent this one")
+        known = self.seen.get(report.id) or fresh.get(report.id)
+        if known is not None and known == report.fingerprint:
             self.repeated += 1
             return Receipt("repeated", "this very report was counted before")
         if known is not None:
             return self._reject("id reused", "another report with this id was counted before")
         if report.id in self.withdrawn:
             return self._reject("withdrawn", "its sender has withdrawn this report")
-        self.add_values(report.question, [report.value])
-        if self.smallest is not None:
-            self.smallest = min(self.smallest, 1)  # it came by itself, after the others
-        self.seen[report.id] = report.fingerprint
-        self.simulated |= report.simulated
-        return Receipt("counted")
-
-    def _refusal(self, report: Report) -> tuple[str, str] | None:
-        kind = self.collection.kind
-        if report.collection != self.collection.digest:
-            return f"foreign {kind}", f"it answers {report.collection[:23]}…, not this {kind}"
-        fault = refusals(self.collection, [report.question], [report.value])[0]
-        if fault == "unknown question":
-            return fault, f"question {report.question} is not in the {kind}"
-        if fault:
-            channel = self.collection.questions[report.question]
-            wanted = f"a {channel.name} answer has {channel.width} integers in public ranges"
-            return fault, f"{wanted}; no respondent could have sent this one"
         return None
 
     def _reject(self, kind: str, reason: str) -> Receipt:
@@ -351,7 +376,7 @@ class Tally(Generic[C]):
             "whole": {
                 str(n): [rows.tolist(), often.tolist()] for n, (rows, often) in whole.items()
             },
-            "rejected": dict(self.rejected),
+            "rejected": dict(sorted(self.rejected.items())),
             "repeated": self.repeated,
             "seen": self.seen if seen else {},
             "sample": sorted(sampled),
@@ -415,10 +440,10 @@ class Tally(Generic[C]):
 
     @classmethod
     def of(cls, collection: C, reports: Iterable[Report | str | bytes]) -> Tally[C]:
-        """Tally reports one by one."""
-        tally = Tally(collection)
-        for report in reports:
-            tally.add(report)
+        """Tally reports, a piece at a time."""
+        tally, left = Tally(collection), iter(reports)
+        while some := list(islice(left, PIECE)):
+            tally.add_all(some)
         return tally
 
 

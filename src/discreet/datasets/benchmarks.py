@@ -70,11 +70,11 @@ def available(name: str, folder: str | Path | None = None) -> bool:
     Parameters
     ----------
     name : str
-        A benchmark table, as :func:`names` lists them.
+        A benchmark table, as :func:`names` lists them, or one of your own in the same form.
     folder : str or Path, optional
         Where to look; the folder that ``DISCREET_DATA`` names if not given.
     """
-    return name == "balance_scale" or (name in OPENML and _find(name, folder) is not None)
+    return name == "balance_scale" or _find(name, folder) is not None
 
 
 def load(name: str, folder: str | Path | None = None) -> Dataset:
@@ -83,7 +83,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     Parameters
     ----------
     name : str
-        One of :func:`names`.
+        One of :func:`names`, or a table of your own in the folder, in the same form.
     folder : path, optional
         Where ``NAME.csv.gz`` and ``NAME.json`` lie. Left out, the folder that ``DISCREET_DATA``
         names; if the table is not there, scikit-learn fetches it from OpenML (and keeps a copy in
@@ -95,6 +95,8 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     FormatError
         If there is no such table, its file is damaged, or it could not be fetched.
     """
+    if found := _find(name, folder):
+        return _read(name, found)
     if name not in OPENML:
         close = difflib.get_close_matches(str(name), OPENML, n=3)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -102,8 +104,6 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
             f"there is no benchmark table {name!r}; {hint}there are {', '.join(OPENML)} "
             "(and, generated, mortgage)"
         )
-    if found := _find(name, folder):
-        return _read(name, found)
     if name == "balance_scale":
         return balance_scale()
     if folder is not None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.statistics import Correction
+from discreet.scoring import Correction
 
 __all__ = ["Additive", "step"]
 

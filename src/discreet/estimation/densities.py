@@ -12,7 +12,8 @@ from discreet.errors import EstimationError
 from discreet.estimation.shrinkage import soft
 from discreet.model import GaussianFactor
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Scoring
+from discreet.scoring import Scoring
+from discreet.statistics import Moments
 
 __all__ = ["gaussian_factors"]
 

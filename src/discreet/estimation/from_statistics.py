@@ -12,6 +12,7 @@ log-ratios the curator's: averages of several shrunk log-ratios, some of them ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,8 @@ from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import shrunk, toned_down
 from discreet.estimation.smoothing import smoothed
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
-from discreet.statistics import Likelihood, Postprocess, Statistics, Table
+from discreet.scoring import Likeliest, Likelihood, Postprocess
+from discreet.statistics import Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
 
@@ -143,6 +145,8 @@ def estimate(
     else:
         share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
         factors = _cell_factors(statistics, how, scoring.smoothing, share)
+        if how == "bayes" and statistics.likeliest is not None:
+            share = _between(share, statistics.likeliest.shares, statistics.likeliest.weight)
     dense = {n: m for n, m in statistics.moments.items() if n not in statistics.tables}
     if dense:
         factors.update(gaussian_factors(dense, statistics.schema, scoring))
@@ -212,6 +216,8 @@ def _cell_factors(
         others = {name: table for name, table in used.items() if name not in bins}
         found = shrunk(others, share, people) | smoothed(numeric, bins, share, people)
         probability = toned_down({name: found[name] for name in used}, share)
+        if statistics.likeliest is not None:
+            probability = _beside(statistics.likeliest, share, probability)
     else:
         probability = {
             name: _conditional(counts, statistics.totals, postprocess, smoothing)
@@ -223,6 +229,21 @@ def _cell_factors(
         log_probability[:, : used[name][0].shape[1]] = np.log(probability[name])
         factors[name] = CellFactor(table.cells, log_probability)
     return factors
+
+
+def _beside(whole: Likeliest, share: Floats, tables: Mapping[str, Floats]) -> dict[str, Floats]:
+    """P(cell | class) between the tables' own and the likeliest: people are mixed, not odds."""
+    found = {}
+    for name, own in tables.items():
+        likely = whole.tables[name][:, : own.shape[1]]
+        likely = whole.shares[:, None] * likely / likely.sum(axis=1, keepdims=True)
+        both = _between(share[:, None] * own, likely, whole.weight)
+        found[name] = both / both.sum(axis=1, keepdims=True)
+    return found
+
+
+def _between(own: Floats, likely: Floats, weight: float) -> Floats:
+    return np.asarray((1 - weight) * own + weight * likely)
 
 
 def _kept(table: Table, skip: bool) -> tuple[Floats, Floats]:

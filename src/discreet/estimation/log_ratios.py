@@ -21,18 +21,23 @@ from discreet.estimation.corrections import Additive
 from discreet.estimation.shrunk_ratios import Noisy, bayes, margin, normal, simple, tree
 from discreet.model import CellFactor, PairFactor
 from discreet.schema import Numeric
-from discreet.statistics import (
-    RatiosOfBins,
-    RatiosOfCategories,
-    Scoring,
-    Statistics,
-    Table,
-)
+from discreet.scoring import RatiosOfBins, RatiosOfCategories, Scoring
+from discreet.statistics import Statistics, Table
 
-__all__ = ["LogRatios"]
+__all__ = ["LogRatios", "class_shares"]
 
 TOPS = (1, 2, 4, 8, 16, 32)
 """Sizes of the sets of best features that are candidates beside all features."""
+
+EVENNESS = np.array([1.0, 4.0, 16.0, 64.0])
+"""Shapes of the Gamma law of class totals: with one of them, shares are Dirichlet beforehand."""
+MEANS = (1e-2, 1.0, 16)
+"""Means of a class total, as parts of the largest that the noise allows: from, to, how many."""
+GRID = 128
+WIDTH = 8.0
+"""Standard deviations of the noise that are looked at on either side."""
+FEWEST = 100
+"""A class has at least one person of all, or one of this many a class where there are fewer."""
 
 
 class LogRatios:
@@ -53,7 +58,7 @@ class LogRatios:
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
-        self.prior = _prior(statistics)
+        self.prior = class_shares(statistics.totals, statistics.variances)
         category = statistics.schema.missing == "category"
         numeric, categorical, self._absent = {}, {}, {}
         for name, table in statistics.tables.items():
@@ -79,7 +84,7 @@ class LogRatios:
         }
         self.order = sorted(told, key=told.__getitem__)
 
-    def candidates(self) -> list[Scoring]:
+    def candidates(self) -> dict[Scoring, Additive]:
         """The default, its variants with all features, and the best few features alone."""
         default = self.statistics.scoring
         bins = get_args(RatiosOfBins)[: 2 if self._of_bins["average"] else 1]
@@ -91,34 +96,29 @@ class LogRatios:
         for size in TOPS:
             if size < len(self.order):
                 found.append(replace(default, features=tuple(self.order[:size])))
-        return found
+        return {scoring: self.model(scoring) for scoring in found}
 
-    def evidence(self, scoring: Scoring) -> dict[str, Floats]:
-        """Beta log r of the features that a scoring uses, each of shape (classes, cells)."""
+    def model(self, scoring: Scoring) -> Additive:
+        """Prior and beta log r of the features that a scoring uses, before any correction."""
         every = self._of_bins[scoring.bins] | self._of_categories[scoring.categories]
-        found = {}
+        found, ordered = {}, {}
         for name in every if scoring.features is None else scoring.features:
             if name not in every:  # it comes as moments
                 continue
-            ratio = every[name]
-            whole = np.zeros(self.statistics.tables[name].counts.shape)
+            ratio, cells = every[name], self.statistics.tables[name].cells
+            whole = np.zeros((len(self.prior), cells.size))
             whole[:, : ratio.shape[1]] = ratio
             if name in self._absent:
                 present, missing = self._absent[name]
                 whole[:, :-1] += present
                 whole[:, -1:] = missing
             found[name] = scoring.beta * whole
-        return found
-
-    def additive(self, scoring: Scoring) -> Additive:
-        """The model that a scoring starts from, before any correction."""
-        tables = self.statistics.tables
-        bins = {name: one.cells.values if one.cells.edges else 0 for name, one in tables.items()}
-        return Additive(self.prior, self.evidence(scoring), bins)
+            ordered[name] = cells.values if cells.edges else 0
+        return Additive(self.prior, found, ordered)
 
     def factors(self, scoring: Scoring) -> tuple[dict[str, CellFactor], list[PairFactor]]:
         """Factors beta log r + log P(cell): log P(cell | class) where nothing was corrected."""
-        found, whole = {}, self.additive(scoring)
+        found, whole = {}, self.model(scoring)
         for one in self.statistics.corrections[: scoring.corrections]:
             whole, _ = whole.corrected(one)
         for name, evidence in whole.tables.items():
@@ -135,16 +135,54 @@ class LogRatios:
         return found, pairs
 
 
-def _prior(statistics: Statistics) -> Floats:
-    """Class shares, shrunk towards equal ones by twice what James and Stein do with their noise."""
-    totals = np.asarray(statistics.totals, dtype=float)
-    people = max(float(totals.sum()), 1.0)
-    even = people / len(totals)
-    away = totals - even
-    noise = (len(totals) - 1) * float(statistics.variances.max())
-    keep = max(0.0, 1 - 2 * noise / max(float(away @ away), 1e-9))
-    kept = np.maximum(even + keep * away, 1.0)
-    return np.asarray(kept / kept.sum())
+def class_shares(totals: Floats, variances: Floats) -> Floats:
+    """Posterior means of the class shares, when totals carry normal noise of known variance.
+
+    Beforehand the totals are independent Gamma variables of one common law: its mean (the number
+    of people) and its shape (how even the classes are) are open and averaged by their evidence.
+    Little noise leaves the totals as they are; noise that leaves everything open gives nearly
+    equal shares, but never a tie: where features say nothing, the largest noisy total decides.
+
+    Parameters
+    ----------
+    totals : array of shape (classes,)
+        May be negative.
+    variances : array of shape (classes,)
+
+    Returns
+    -------
+    array of shape (classes,)
+
+    Examples
+    --------
+    >>> class_shares(np.array([60.0, 30.0, 10.0]), np.zeros(3)).round(3).tolist()
+    [0.6, 0.3, 0.1]
+    >>> class_shares(np.array([60.0, 30.0, 10.0]), np.full(3, 900.0)).round(2).tolist()
+    [0.38, 0.32, 0.3]
+    """
+    from scipy.special import gammaln  # late: a command that does not estimate need not load it
+
+    totals = np.asarray(totals, dtype=float)
+    noise = np.maximum(np.sqrt(variances), 1e-9 * max(float(np.abs(totals).max()), 1.0))
+    low = np.maximum(totals - WIDTH * noise, 0.0)
+    high = np.maximum(totals + WIDTH * noise, WIDTH * noise)
+    grid = low + (high - low) * ((np.arange(GRID)[:, None] + 0.5) / GRID)
+    # every mean total that the noise does not exclude, and every evenness
+    means = max(float(high.max()), 1.0) * np.geomspace(*MEANS)
+    shape, mean = (one.reshape(-1, 1, 1) for one in np.meshgrid(EVENNESS, means))
+    logs = (shape - 1) * np.log(grid) - shape * grid / mean + shape * np.log(shape / mean)
+    logs = logs - gammaln(shape) - 0.5 * ((grid - totals) / noise) ** 2
+    top = logs.max(axis=1, keepdims=True)
+    weight = np.exp(logs - top)
+    mass = weight.sum(axis=1)
+    # the grids differ between classes, but are the same for every law
+    evidence = (np.log(mass) + top[:, 0]).sum(axis=1)
+    chance = np.exp(evidence - evidence.max())
+    found = (weight * grid).sum(axis=1) / mass
+    shares = found / found.sum(axis=1, keepdims=True)
+    least = 1 / max(float(totals.sum()), FEWEST * len(totals))
+    share = np.maximum(chance @ shares / chance.sum(), least)
+    return np.asarray(share / share.sum())
 
 
 def _bins(numeric: Mapping[str, Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:

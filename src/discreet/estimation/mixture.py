@@ -12,12 +12,12 @@ import numpy as np
 
 from discreet.arrays import Floats
 
-__all__ = ["mixture_weights", "responsibilities"]
+__all__ = ["mixed", "mixture"]
 
 
-def mixture_weights(
+def mixture(
     log_evidence: Floats, start: Floats, *, prior_weight: float, steps: int
-) -> Floats:
+) -> tuple[Floats, Floats]:
     """Weights of the grid points, by EM with a Dirichlet prior around the starting weights.
 
     w_g = (sum over features of P(g | feature) + prior_weight start_g) / normalising constant
@@ -34,25 +34,45 @@ def mixture_weights(
 
     Returns
     -------
-    array of shape (grid,)
+    weights : array of shape (grid,)
+    chances : array of shape (features, grid)
+        P(grid point | feature), by these weights.
 
     Examples
     --------
     >>> evidence = np.log([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1]])
-    >>> mixture_weights(evidence, np.array([0.5, 0.5]), prior_weight=1.0, steps=50).round(2)
-    array([0.86, 0.14])
+    >>> weights, chances = mixture(evidence, np.array([0.5, 0.5]), prior_weight=1.0, steps=50)
+    >>> weights.round(2), chances[1].round(2)
+    (array([0.86, 0.14]), array([0.96, 0.04]))
     """
-    weights = start
-    if not len(log_evidence):
-        return weights
-    for _ in range(steps):
-        counts = responsibilities(log_evidence, weights).sum(axis=0) + prior_weight * start
-        weights = counts / counts.sum()
-    return weights
+    weights, chances = start, np.empty((0, len(start)))
+    for step in range(steps + 1 if len(log_evidence) else 0):
+        if step:
+            counts = chances.sum(axis=0) + prior_weight * start
+            weights = counts / counts.sum()
+        logs = log_evidence + np.log(weights)
+        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+        chances = odds / odds.sum(axis=1, keepdims=True)
+    return weights, chances
 
 
-def responsibilities(log_evidence: Floats, weights: Floats) -> Floats:
-    """P(grid point | feature), of shape (features, grid)."""
-    logs = log_evidence + np.log(weights)
-    odds = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
+def mixed(shrunken: Floats, counts: Floats, plain: float) -> Floats:
+    """P(cell | class), log-linear between a shrunken estimate and the plain counts.
+
+    Parameters
+    ----------
+    shrunken : array of shape (classes, cells)
+        Positive; need not add up to one.
+    counts : array of shape (classes, cells)
+        Noisy; those below one count as one, as published.
+    plain : float
+        The weight of the counts.
+
+    Examples
+    --------
+    >>> mixed(np.array([[0.5, 0.5]]), np.array([[-3.0, 9.0]]), 0.5).round(2)
+    array([[0.25, 0.75]])
+    """
+    both = (1 - plain) * np.log(shrunken) + plain * np.log(np.maximum(counts, 1.0))
+    found = np.exp(both - both.max(axis=1, keepdims=True))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation.mixture import mixture_weights, responsibilities
+from discreet.estimation.mixture import mixed, mixture
 
 __all__ = ["shrunk", "soft", "toned_down"]
 
@@ -55,30 +55,23 @@ def shrunk(
         How many people each table was estimated from; sampling noise is judged by it.
     """
     parts = {n: Interaction(*table, prior, people[n]) for n, table in tables.items()}
-    evidence = np.array([part.log_evidence() for part in parts.values() if part.cells > 1])
-    weights = mixture_weights(
-        evidence,
+    open_ones = {name: part.log_evidence() for name, part in parts.items() if part.cells > 1}
+    _, chances = mixture(
+        np.array(list(open_ones.values())),
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
         prior_weight=PRIOR_WEIGHT,
         steps=EM_STEPS,
     )
     plain = 0.0  # the part of the plain counts
-    if len(evidence):
-        strong = responsibilities(evidence, weights)[:, -STRONG:].sum(axis=1).mean()
+    if len(chances):
+        strong = chances[:, -STRONG:].sum(axis=1).mean()
         plain = float(np.sqrt(max(strong - FROM, 0.0) / (1 - FROM)))
-    found = {}
-    for name, part in parts.items():
+    found = {name: np.ones((len(prior), 1)) for name in parts}  # of one cell there is no doubt
+    for name, chance in zip(open_ones, chances, strict=True):
         of_class = people[name] * np.maximum(prior, TINY)[:, None]
-        shrunken = of_class * part.posterior(weights) + PSEUDO
-        counts = np.maximum(tables[name][0], PSEUDO)
-        mixed = (1 - plain) * _log_shares(shrunken) + plain * _log_shares(counts)
-        found[name] = np.exp(_log_shares(np.exp(mixed)))
+        shrunken = of_class * parts[name].posterior(chance) + PSEUDO
+        found[name] = mixed(shrunken, tables[name][0], plain)
     return found
-
-
-def _log_shares(counts: Floats) -> Floats:
-    """Log of each class's cells as shares of the class."""
-    return np.asarray(np.log(counts / counts.sum(axis=1, keepdims=True)))
 
 
 def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
@@ -150,9 +143,8 @@ class Interaction:
         freedom = (classes - 1) * (self.cells - 1) / (classes * self.cells)
         return np.asarray(cells.sum(axis=(1, 2)) * freedom)
 
-    def posterior(self, weights: Floats) -> Floats:
-        """P(cell | class), averaged over the strengths."""
-        chance = responsibilities(self.log_evidence(), weights)
+    def posterior(self, chance: Floats) -> Floats:
+        """P(cell | class), averaged over the strengths by how plausible each is."""
         prior = STRENGTHS[:, None, None] ** 2 * self.scale
         keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
         ratio = keep * self.left / self.expected

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Booleans, Floats, Indices
-from discreet.estimation.mixture import mixture_weights, responsibilities
+from discreet.estimation.mixture import mixture
 
 __all__ = ["Noisy", "bayes", "margin", "normal", "simple", "tree"]
 
@@ -162,13 +162,16 @@ def _spread(share: Floats, centres: Floats, width: Floats) -> tuple[Floats, Floa
 def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
     """Empirical Bayes log-ratios of several features, whose strengths share one distribution."""
     parts = {name: RatioLaw(one, prior) for name, one in features.items()}
-    weights = mixture_weights(
+    _, chances = mixture(
         np.array([part.log_evidence for part in parts.values()]),
         np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
         prior_weight=1.0,
         steps=EM_STEPS,
     )
-    return {name: part.posterior(weights) for name, part in parts.items()}
+    return {
+        name: part.posterior(chance)
+        for (name, part), chance in zip(parts.items(), chances, strict=True)
+    }
 
 
 class RatioLaw:
@@ -191,11 +194,16 @@ class RatioLaw:
         cells = (np.log(total) + self.left**2 / total).sum(axis=(1, 2))
         self.log_evidence = np.asarray(-0.5 * ((classes - 1) / classes) * cells)
 
-    def posterior(self, weights: Floats) -> Floats:
-        """Log-ratios at the posterior mean, made positive and normalised: sum of P r is 1."""
+    def posterior(self, chance: Floats) -> Floats:
+        """Log-ratios at the posterior mean, made positive and normalised: sum of P r is 1.
+
+        Parameters
+        ----------
+        chance : array of shape (strengths,)
+            How plausible each strength is for this feature.
+        """
         from scipy.special import erfcx
 
-        chance = responsibilities(self.log_evidence, weights)
         prior = STRENGTHS[:, None, None] * self.scale
         keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
         away = keep * self.left / self.expected

@@ -11,25 +11,31 @@ a smooth kernel as in Gaussian processes:
 Its mode is found by Gauss-Newton for a grid of strengths, rough and smooth; how plausible each of
 them is is learnt from all features together (mixture.py, on Laplace's approximation of the
 evidence), and the probabilities are averaged. Probabilities stay positive by construction.
+
+What looks like noise in every feature may still add up over many: a part of the log-probabilities
+is that of the plain counts, which are not shrunk and whose errors average out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.estimation.mixture import mixture_weights, responsibilities
+from discreet.arrays import Floats, Integers
+from discreet.estimation.mixture import mixed, mixture
 
-__all__ = ["smoothed"]
+__all__ = ["Posterior", "posteriors", "smoothed"]
 
 
 STRENGTHS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Standard deviations of a class's departure from the margin, in log-probability."""
 SHARED = (0.0, 0.9)
 """Part of a departure's variance that neighbouring bins share: rough, smooth."""
+GRID = np.array([(s, part) for s in STRENGTHS for part in SHARED[: 1 if s == 0 else None]])
+"""The points of the grid: strength and shared part."""
 MARGIN = 1.5
 """Standard deviation of the margin's log-probabilities."""
 REACH = 0.35
@@ -38,6 +44,8 @@ STEPS = 30
 HALVINGS = 8
 EM_STEPS = 30
 PRIOR_WEIGHT = 4.0
+PLAIN = 0.15
+"""The part of the plain counts, less where their noise is wider than all people."""
 TINY = 1e-12
 
 
@@ -60,21 +68,75 @@ def smoothed(
     people : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
     """
+    evidence, conditional, parts = {}, {}, {}
+    for name, (counts, variances) in tables.items():
+        whole = max(float(counts.sum()), 1.0)
+        parts[name] = counts / whole, variances / whole**2
+    for name, one in posteriors(parts, bins, prior, people):
+        evidence[name] = one.log_evidence
+        conditional[name] = np.maximum(_probabilities(one.roots, one.modes[None])[0], TINY)
+    averages = {
+        name: np.tensordot(weights, conditional[name], axes=1)
+        for name, weights in _plausible(evidence).items()
+    }
+    found = {}
+    for name, (counts, variances) in tables.items():
+        # noise that is wider than everybody is no evidence of anything
+        known = min(1.0, people[name] ** 2 / max(float(variances.mean()), TINY))
+        found[name] = mixed(averages[name], counts, PLAIN * known)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What a noisy table leaves possible, at each strength: normal laws of standardised parameters.
+
+    Parameters
+    ----------
+    log_evidence : array of shape (grid,)
+    modes : array of shape (grid, parameters)
+    precisions : array of shape (grid, parameters, parameters)
+    roots : array of shape (grid, classes, cells, parameters)
+        From parameters to log-probabilities.
+    """
+
+    log_evidence: Floats
+    modes: Floats
+    precisions: Floats
+    roots: Floats
+
+    def draw(self, at: Integers, rng: np.random.Generator) -> Floats:
+        """P(cell | class), drawn once for each given grid point: (draws, classes, cells)."""
+        found = np.empty((len(at), *self.roots.shape[1:3]))
+        for point in np.unique(at):
+            here = np.flatnonzero(at == point)
+            root = np.linalg.cholesky(self.precisions[point])
+            z = rng.standard_normal((len(root), len(here)))
+            z = self.modes[point] + np.linalg.solve(root.T, z).T
+            found[here] = _probabilities(self.roots[point][None], z[:, None])[:, 0]
+        return found
+
+
+def posteriors(
+    tables: Mapping[str, tuple[Floats, Floats]],
+    bins: Mapping[str, int],
+    prior: Floats,
+    people: Mapping[str, float],
+) -> Iterator[tuple[str, Posterior]]:
+    """Each feature with what its table leaves possible.
+
+    Parameters are those of ``smoothed``, with shares of all people in place of counts.
+    """
     groups: dict[tuple[int, int], list[str]] = {}
-    for name, (counts, _) in tables.items():
-        groups.setdefault((counts.shape[1], bins[name]), []).append(name)
-    evidence, conditional = {}, {}
+    for name, (shares, _) in tables.items():
+        groups.setdefault((shares.shape[1], bins[name]), []).append(name)
     for (cells, ordered), names in groups.items():
-        whole = np.array([max(tables[n][0].sum(), 1.0) for n in names])[:, None, None]
-        joint = np.array([tables[n][0] for n in names]) / whole
-        noise = np.array([tables[n][1] for n in names]) / whole**2
+        joint, noise = (np.array([tables[n][i] for n in names]) for i in (0, 1))
         sample = np.array([people[n] for n in names])
         roots = _roots(len(prior), cells, ordered)
-        logs, found = _modes(joint, noise, sample, np.maximum(prior, TINY), roots)
-        for i, name in enumerate(names):
-            evidence[name], conditional[name] = logs[i], found[i]
-    weights = _plausible(evidence)
-    return {name: np.tensordot(weights[name], conditional[name], axes=1) for name in tables}
+        parts = _modes(joint, noise, sample, np.maximum(prior, TINY), roots)
+        for name, logs, modes, precisions in zip(names, *parts, strict=True):
+            yield name, Posterior(logs, modes, precisions, roots)
 
 
 @cache
@@ -88,8 +150,7 @@ def _roots(classes: int, cells: int, bins: int) -> Floats:
     margin = np.tile(MARGIN * _root(cells, bins, 0.5), (classes, 1))
     found = [
         np.concatenate([margin, np.kron(apart, strength * _root(cells, bins, shared))], axis=1)
-        for strength in STRENGTHS
-        for shared in SHARED[: 1 if strength == 0 else None]
+        for strength, shared in GRID
     ]
     return np.array(found).reshape(len(found), classes, cells, classes * cells)
 
@@ -105,8 +166,8 @@ def _root(cells: int, bins: int, shared: float) -> Floats:
 
 def _modes(
     joint: Floats, noise: Floats, people: Floats, prior: Floats, roots: Floats
-) -> tuple[Floats, Floats]:
-    """Log-evidence (features, grid) and P(cell | class) (features, grid, classes, cells)."""
+) -> tuple[Floats, Floats, Floats]:
+    """Log-evidence (features, grid), modes (…, size) and precisions (…, size, size)."""
     features, (grid, classes, cells, size) = len(joint), roots.shape
     joint, noise, people = joint[:, None], noise[:, None], people[:, None, None, None]
     shape, diagonal = (features, grid, classes * cells), np.arange(size)
@@ -136,7 +197,7 @@ def _modes(
     expected = prior[:, None] * conditional
     variance = noise + expected * (1 - expected) / people + TINY
     logs = -0.5 * np.log(variance).sum(axis=(2, 3)) - _loss(joint - expected, 1 / variance, z)
-    return logs - 0.5 * np.linalg.slogdet(curvature)[1], np.maximum(conditional, TINY)
+    return logs - 0.5 * np.linalg.slogdet(curvature)[1], z, curvature
 
 
 def _probabilities(roots: Floats, z: Floats) -> Floats:
@@ -155,12 +216,8 @@ def _plausible(evidence: Mapping[str, Floats]) -> dict[str, Floats]:
     """Posterior weights of the grid for every feature, with weights common to all learnt by EM."""
     if not evidence:
         return {}
-    every = [
-        1 if strength == 0 else 1 / len(SHARED)
-        for strength in STRENGTHS
-        for _ in SHARED[: 1 if strength == 0 else None]
-    ]
-    start = np.array(every) / sum(every)
+    every = np.where(GRID[:, 0] == 0, 1.0, 1 / len(SHARED))
+    start = every / every.sum()
     logs = np.array(list(evidence.values()))
-    common = mixture_weights(logs, start, prior_weight=PRIOR_WEIGHT, steps=EM_STEPS)
-    return dict(zip(evidence, responsibilities(logs, common), strict=True))
+    _, chances = mixture(logs, start, prior_weight=PRIOR_WEIGHT, steps=EM_STEPS)
+    return dict(zip(evidence, chances, strict=True))

@@ -20,14 +20,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
-from discreet.encoding import class_codes
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
-from discreet.estimators.columns import ColumnKind, column_kinds, columns_by_position, schema_of
+from discreet.estimators.columns import (
+    ColumnKind,
+    column_kinds,
+    columns_by_position,
+    refuse_odd_types,
+    schema_of,
+)
+from discreet.estimators.labels import labelled
 from discreet.estimators.parameters import Rule
 from discreet.model import GaussianFactor, NaiveBayesModel, normalised
 from discreet.privacy import Guarantee
-from discreet.schema import Numeric, Schema, text_of
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 from discreet.tables.in_memory import check_weights
 
@@ -65,7 +71,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     _rules: ClassVar[Mapping[str, Rule]]
 
-    schema: Schema | None
+    schema: Any
     classes_: NDArray[Any]
     schema_: Schema
     statistics_: Statistics | None
@@ -104,7 +110,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         schema: Schema | None = given["schema"]
         if schema is not None:
             columns = self._columns(X, schema)
-            return Rows(schema, _own_classes(schema, y), columns, class_codes(schema, y), weights)
+            own, codes = labelled(schema, y)
+            return Rows(schema, own, columns, codes, weights)
         parts = columns_by_position(X)
         names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(parts))]))
         if before is None:
@@ -152,17 +159,23 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where nobody may see statistics, the model comes alone.
         """
         self.schema_ = schema
-        self.classes_ = classes
+        self._order = order = np.argsort(classes, kind="stable")
+        self.classes_ = classes[order]
         self.statistics_ = None
         self.class_count_: Floats | None = None
         if isinstance(found, Statistics):
             self.statistics_ = found
-            self.class_count_ = np.asarray(found.totals, dtype=float)
+            self.class_count_ = np.asarray(found.totals, dtype=float)[order]
             found = estimate(found)
         self.model_ = found
         self.guarantee_ = found.guarantee
-        self.class_prior_: Floats = np.exp(found.log_prior)
+        self.class_prior_: Floats = np.exp(found.log_prior)[order]
         return self
+
+    @property
+    def _as_in_schema(self) -> NDArray[Any]:
+        """``classes_``, which is sorted as scikit-learn expects, in the order of the schema."""
+        return np.asarray(self.classes_[np.argsort(self._order)])
 
     def _forget(self) -> None:
         """Remove what an earlier fit learnt, so that a fit that fails leaves nothing half new."""
@@ -174,6 +187,10 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_rows(self, X: Any, *, reset: bool) -> Any:
         """X as an array or a frame whose columns keep their types."""
+        if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):  # polars
+            X = X.collect()
+        if type(X) is dict:
+            raise SchemaError("X is a dict; give a data frame, such as pandas.DataFrame(X)")
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             _check_unique(X)
             X = validate_data(self, X, skip_check_array=True, reset=reset)
@@ -185,6 +202,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return X
         if isinstance(X, (list, tuple)) and _mixed(X):
             X = np.array(X, dtype=object)  # numpy alone would turn numbers into text
+        if isinstance(X, np.ndarray):
+            refuse_odd_types("X", X)  # without showing the rows, as scikit-learn would
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
     def _read_classes(self, X: Any, y: Any) -> NDArray[Any]:
@@ -192,6 +211,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        refuse_odd_types("y", y if hasattr(y, "dtype") else np.asarray(y))
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_array(y.reshape(-1, 1), dtype=None, ensure_all_finite=y.dtype.kind == "f")
@@ -209,13 +229,14 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"X lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)} of the "
                     f"schema; it has {', '.join(map(str, named))}"
                 )
-            return {name: named[name] for name in schema.names}
+            return {name: _checked(name, named[name]) for name in schema.names}
         if len(schema.names) != len(columns):
             raise SchemaError(
                 f"X has {len(columns)} columns without names, the schema {len(schema.names)} "
                 f"features; give a data frame, or these columns in order: {', '.join(schema.names)}"
             )
-        return dict(zip(schema.names, columns, strict=True))
+        by_name = zip(schema.names, columns, strict=True)
+        return {name: _checked(name, column) for name, column in by_name}
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Joint log-probability log P(c) + sum over j of log P(x_j | c).
@@ -239,8 +260,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and self.model_.projection is None
             and all(isinstance(f, GaussianFactor) and not _guarded(f) for f in factors)
         ):
-            return self.model_.score_matrix(X)
-        return self.model_.score_columns(self._columns(X, self.schema_), len(X))
+            joint = self.model_.score_matrix(X)
+        else:
+            joint = self.model_.predict_joint_log_proba(self._columns(X, self.schema_))
+        ordered = bool((np.diff(self._order) == 1).all())
+        return joint if ordered else joint[:, self._order]
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of the class probabilities.
@@ -314,16 +338,6 @@ def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
     return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
 
 
-def _own_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
-    """The schema's classes in the type of y: "0" and 0 are the same class."""
-    if y.dtype.kind in "biuf":
-        try:
-            return np.array([float(text_of(c)) for c in schema.classes]).astype(y.dtype)
-        except ValueError:
-            pass
-    return np.array(schema.classes)
-
-
 def _check_unique(X: Any) -> None:
     """Refuse a table in which a name stands for two columns."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
@@ -332,6 +346,11 @@ def _check_unique(X: Any) -> None:
         raise SchemaError(
             f"X has more than one column named {', '.join(twice)}; rename or drop one"
         )
+
+
+def _checked(name: str, column: Any) -> Any:
+    refuse_odd_types(name, column)
+    return column
 
 
 def _guarded(factor: GaussianFactor) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -16,6 +18,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import Given, Rows, class_prior_of
 from discreet.estimators.parameters import (
     AUTO_BINS,
+    BUDGET,
     COMMON,
     EPSILON,
     LIKELIHOOD,
@@ -29,7 +32,8 @@ from discreet.estimators.parameters import (
     one_of,
     positive,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins
+from discreet.estimators.private import Pay, PrivateEstimator, Till, check_bins
+from discreet.estimators.seen import source_seen
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
@@ -82,8 +86,12 @@ class CentralNB(PrivateEstimator):
     max_weight : float, optional
         Public bound on ``sample_weight``, which is refused without it.
     class_prior : array of shape (n_classes,), optional
-        A prior that was known without the data; it is never compared with the data.
-    schema : Schema, optional
+        A prior that was known without the data; it is never compared with the data. In
+        the order of the schema's classes, where there is a schema.
+    budget : Ledger, MemoryLedger or path, optional
+        Where every fit is charged before noise is drawn, and refused if it would be overdrawn.
+        Clones share it. Left out, fits of rows that were fitted before in this process warn.
+    schema : Schema, path or mapping, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
         As in :class:`~discreet.MixedNB`; only used where there is no schema.
@@ -93,7 +101,7 @@ class CentralNB(PrivateEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The classes of the schema, in the type of y.
+        The classes of the schema, in the type of y, sorted.
     class_count_ : array of shape (n_classes,)
         Noisy.
     class_prior_ : array of shape (n_classes,)
@@ -153,6 +161,7 @@ class CentralNB(PrivateEstimator):
         ),
         "max_weight": Rule("a positive number", positive, PrivacyError).or_none("without weights"),
         "class_prior": PRIOR,
+        "budget": BUDGET,
         **COMMON,
         "random_state": RANDOM,
     }
@@ -175,7 +184,8 @@ class CentralNB(PrivateEstimator):
         noise: Any = None,
         max_weight: float | None = None,
         class_prior: Any = None,
-        schema: Schema | None = None,
+        budget: Any = None,
+        schema: Any = None,
         categorical_features: Any = "from_dtype",
         missing: Literal["skip", "category"] = "skip",
         unseen: Literal["error", "other"] = "error",
@@ -192,6 +202,7 @@ class CentralNB(PrivateEstimator):
         self.noise = noise
         self.max_weight = max_weight
         self.class_prior = class_prior
+        self.budget = budget
         self.schema = schema
         self.categorical_features = categorical_features
         self.missing = missing
@@ -264,40 +275,44 @@ class CentralNB(PrivateEstimator):
 
     def _fit_opened(self, source: TableSource) -> Self:
         given, earlier = self._begin()
-        released, schema = self._released(source, given), source.schema
+        schema, where = source.schema, source.source
+        name = str(where) if isinstance(where, (str, Path)) else type(where).__name__
+        known = name if isinstance(where, (str, Path)) else secrets.token_hex()
+        till = Till(self, given, schema, lambda: source_seen(known), name)
+        released = self._released(source, given, till.pay)
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
-        return self._end(schema, np.array(schema.classes), released, earlier)
+        return self._end(schema, np.array(schema.classes), released, till, earlier)
 
-    def _train(self, rows: Rows, given: Given) -> Statistics:
+    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
         largest = _largest_weight(rows.weights, given)
         source = Columns(rows.schema, dict(rows.columns), rows.codes, rows.weights, largest)
-        return self._released(source, given)
+        return self._released(source, given, pay)
 
-    def _released(self, source: Source, given: Given) -> Statistics:
-        from discreet.central.training import train
+    def _released(self, source: Source, given: Given, pay: Pay) -> Statistics:
+        from discreet.central.training import check, promised, rehearse, train
 
         check_bins(given, source.schema)
         prior = class_prior_of(given, len(source.schema.classes))
         assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC,)
         if prior is not None:
             assumptions += ("the class prior was known without the data",)
-        released = train(
-            source,
-            epsilon=given["epsilon"],
-            delta=given["delta"],
-            method=given["method"],
-            settings=Settings(
-                given["allocation"],
-                given["bins"],
-                given["likelihood"],
-                given["selection"],
-                given["corrections"],
-                given["noise"],
-                assumptions,
-            ),
-            random=as_random(given["random_state"]),
+        asked: dict[str, Any] = {name: given[name] for name in ("epsilon", "delta", "method")}
+        asked["settings"] = Settings(
+            given["allocation"],
+            given["bins"],
+            given["likelihood"],
+            given["selection"],
+            given["corrections"],
+            given["noise"],
+            assumptions,
         )
+        allowed = check(source.schema, **asked)
+        if given["budget"] is not None:
+            rehearse(source.schema, **asked)
+            source.count()  # what does not fit is found before it is paid
+        pay(promised(source.schema, allowed, given["method"]))
+        released = train(source, **asked, random=as_random(given["random_state"]))
         if prior is None:
             return released
         scoring = replace(released.scoring, prior=tuple(prior.tolist()))

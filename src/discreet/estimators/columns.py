@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from discreet.encoding import _flat, is_missing, numbers_of
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
 
-__all__ = ["ColumnKind", "column_kinds", "columns_by_position", "schema_of"]
+__all__ = ["ColumnKind", "column_kinds", "columns_by_position", "refuse_odd_types", "schema_of"]
 
 ColumnKind = Literal["categorical", "numeric"]
 
@@ -68,12 +69,8 @@ def _kind(name: str, column: Any) -> ColumnKind:
     dtype = getattr(column, "dtype", None)
     if dtype is not None and str(dtype).lower() in ("category", "categorical", "enum"):
         return "categorical"
+    refuse_odd_types(name, column)
     values = _flat(column)
-    if values.dtype.kind in "mMc":
-        raise SchemaError(
-            f"{name}: dates, durations and complex numbers ({values.dtype}) are not supported; "
-            "turn them into numbers or text"
-        )
     if values.dtype.kind in "iuf":
         return "numeric"
     if values.dtype.kind == "O":
@@ -86,8 +83,59 @@ def _kind(name: str, column: Any) -> ColumnKind:
             return "numeric"
         for value in present:
             if not isinstance(value, (str, int, float, bool, np.generic)):
-                raise TypeError(f"{name}: argument must be a string or a number, not {value!r}")
+                raise TypeError(
+                    f"{name}: argument must be a string or a number, not {type(value).__name__}"
+                )
     return "categorical"
+
+
+def refuse_odd_types(name: str, column: Any) -> None:
+    """Refuse dates, complex numbers and lists with what to do instead, without showing a value.
+
+    Parameters
+    ----------
+    name : str
+    column : array, or column of a data frame
+    """
+    dtype = getattr(column, "dtype", None)
+    dtype = getattr(column, "type", None) if dtype is None else dtype  # Arrow
+    found = str(dtype).lower()
+    kind = "V" if found.startswith(LISTS) else "M" if found.startswith(TIMES) else ""
+    kind = dtype.kind if isinstance(dtype, np.dtype) else kind
+    if kind == "O":  # the first value that is there stands for all
+        first = next((value for value in np.asarray(column).flat if not _absent(value)), None)
+        found = type(first).__name__
+        if isinstance(first, (date, timedelta, np.datetime64, np.timedelta64)):
+            kind = "M"
+        elif isinstance(first, (complex, np.complexfloating)):
+            kind = "c"
+        elif isinstance(first, NESTED):
+            kind = "V"
+    if kind == "V":
+        raise SchemaError(
+            f"{name}: its values are of type {found}; give each part a column of its own"
+        )
+    if kind in ("m", "M"):
+        raise SchemaError(
+            f"{name}: dates and durations ({found}) are not supported; turn them into numbers, "
+            "such as days since a day that is public, or into text, such as the month"
+        )
+    if kind == "c":
+        raise SchemaError(
+            f"{name}: Complex data not supported ({found}); make two columns of numbers, the real "
+            "and the imaginary parts"
+        )
+
+
+NESTED = (list, tuple, dict, set, np.ndarray)
+TIMES = ("date", "time", "duration")
+LISTS = ("list", "large_list", "fixed_size_list", "struct", "map")
+"""What the type names of polars and Arrow begin with."""
+
+
+def _absent(value: Any) -> bool:
+    """Whether a value is missing; lists are not, and cannot be compared with themselves."""
+    return not isinstance(value, NESTED) and is_missing(value)
 
 
 def schema_of(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet.encoding import Cells
 from discreet.errors import MissingDependencyError, SchemaError
 from discreet.estimators.base import Given, Rows
 from discreet.estimators.parameters import (
     BINS,
+    BUDGET,
     COMMON,
     EPSILON,
     RANDOM,
@@ -19,12 +22,13 @@ from discreet.estimators.parameters import (
     one_of,
     whole,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, kept
+from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept
 from discreet.federated.counters import wanted_of
-from discreet.federated.simulation import simulate_horizontal, simulate_vertical
+from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
 from discreet.model import NaiveBayesModel
+from discreet.privacy import Guarantee
 from discreet.randomness import as_random
-from discreet.schema import Numeric, Schema
+from discreet.schema import Numeric
 from discreet.statistics import Statistics
 
 __all__ = ["FederatedNB"]
@@ -70,7 +74,10 @@ class FederatedNB(PrivateEstimator):
     key : PrivateKey, optional
         A Paillier key; made when one is needed and none given, which takes some seconds. Refused
         where ``aggregation`` is not ``"paillier"``.
-    schema : Schema, optional
+    budget : Ledger, MemoryLedger or path, optional
+        Where every fit is charged before noise is drawn, and refused if it would be overdrawn.
+        Clones share it. Left out, fits of rows that were fitted before in this process warn.
+    schema : Schema, path or mapping, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
         As in :class:`~discreet.MixedNB`; only used where there is no schema.
@@ -80,7 +87,7 @@ class FederatedNB(PrivateEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The classes of the schema, in the type of y.
+        The classes of the schema, in the type of y, sorted.
     class_count_ : array of shape (n_classes,), or None
         Noisy; None where there are no ``statistics_``.
     class_prior_ : array of shape (n_classes,)
@@ -135,6 +142,7 @@ class FederatedNB(PrivateEstimator):
         "bins": BINS,
         "numeric": one_of("bins", "moments"),
         "key": instance("a PrivateKey of discreet.federated", _keys).or_none("for a new one"),
+        "budget": BUDGET,
         **COMMON,
         "random_state": RANDOM,
     }
@@ -155,7 +163,8 @@ class FederatedNB(PrivateEstimator):
         bins: Any = 8,
         numeric: Literal["bins", "moments"] = "bins",
         key: Any = None,
-        schema: Schema | None = None,
+        budget: Any = None,
+        schema: Any = None,
         categorical_features: Any = "from_dtype",
         missing: Literal["skip", "category"] = "skip",
         unseen: Literal["error", "other"] = "error",
@@ -170,6 +179,7 @@ class FederatedNB(PrivateEstimator):
         self.bins = bins
         self.numeric = numeric
         self.key = key
+        self.budget = budget
         self.schema = schema
         self.categorical_features = categorical_features
         self.missing = missing
@@ -190,31 +200,28 @@ class FederatedNB(PrivateEstimator):
             )
         return given
 
-    def _train(self, rows: Rows, given: Given) -> Statistics | NaiveBayesModel:
+    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics | NaiveBayesModel:
         schema, columns, codes = rows.schema, rows.columns, rows.codes
         check_bins(given, schema)
         moments: list[str] = []
         if given["numeric"] == "moments":
             moments = [one.name for one in schema.features if isinstance(one, Numeric)]
         wanted = wanted_of(schema, given["bins"], moments)
-        random = as_random(given["random_state"])
-        agreed: dict[str, Any] = {
-            "mode": given["mode"],
-            "aggregation": given["aggregation"] or "masks",
-            "tolerated": given["tolerated"],
-            "key": given["key"],
-        }
+        random, key = as_random(given["random_state"]), given["key"]
         epsilon, providers = given["epsilon"], given["providers"]
+        aggregation: Any = given["aggregation"] or "masks"
+        terms = Terms(schema, wanted, epsilon, given["mode"], aggregation, given["tolerated"])
+        for name, column in columns.items():  # what does not fit is found before it is paid
+            Cells.of(schema, name, given["bins"]).column(column)
+        pay(Guarantee.nothing() if math.isinf(epsilon) else Guarantee(epsilon, trust="federated"))
         if given["partition"] == "vertical":
             release, self.manifest_ = simulate_vertical(
-                schema, wanted, dict(columns), codes, epsilon, random, providers=providers, **agreed
+                terms, dict(columns), codes, random, key, providers=providers
             )
         else:
             count = max(2, len(codes)) if providers == "rows" else providers
             parts = _dealt(columns, codes, count)
-            release, self.manifest_ = simulate_horizontal(
-                schema, wanted, parts, epsilon, random, **agreed
-            )
+            release, self.manifest_ = simulate_horizontal(terms, parts, random, key)
         self.inconsistent_ = release.inconsistent
         release = release.promising(kept(release.model.guarantee, APART))
         return release.statistics or release.model

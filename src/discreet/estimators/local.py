@@ -17,6 +17,7 @@ from discreet.estimation import Postprocess, estimate
 from discreet.estimators.base import Given, Rows
 from discreet.estimators.parameters import (
     BINS,
+    BUDGET,
     COMMON,
     EPSILON,
     LIKELIHOOD,
@@ -29,17 +30,19 @@ from discreet.estimators.parameters import (
     one_of,
     whole,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
+from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept, two_classes
 from discreet.local.inversion import statistics_of
 from discreet.local.plan import Design, Plan
-from discreet.local.planning import Approach, make_plan, quantile_cuts
+from discreet.local.planning import Approach, Choices, make_plan, quantile_cuts
 from discreet.local.waves import combined, focus_of
 from discreet.mechanisms.frequency import ORACLES
+from discreet.privacy import Guarantee
 from discreet.projection import DCA, PCA, Projection, fit_projection
 from discreet.randomness import as_random
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Scoring, Statistics
-from discreet.tables.in_memory import count_arrays
+from discreet.scoring import Scoring
+from discreet.statistics import Statistics
+from discreet.tables.in_memory import Contents, count_arrays
 
 __all__ = ["LocalNB"]
 
@@ -114,7 +117,10 @@ class LocalNB(PrivateEstimator):
         Of shuffled reports; not used otherwise.
     likelihood : {"gaussian", "truncated"}
         Density of numeric features when ``numeric="gaussian"``.
-    schema : Schema, optional
+    budget : Ledger, MemoryLedger or path, optional
+        Where every fit is charged before noise is drawn, and refused if it would be overdrawn.
+        Clones share it. Left out, fits of rows that were fitted before in this process warn.
+    schema : Schema, path or mapping, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
         As in :class:`~discreet.MixedNB`; only used where there is no schema.
@@ -124,7 +130,7 @@ class LocalNB(PrivateEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The classes of the schema, in the type of y.
+        The classes of the schema, in the type of y, sorted.
     class_count_ : array of shape (n_classes,)
         Estimates.
     class_prior_ : array of shape (n_classes,)
@@ -192,6 +198,7 @@ class LocalNB(PrivateEstimator):
         "shuffled": flag(),
         "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
         "likelihood": LIKELIHOOD,
+        "budget": BUDGET,
         **COMMON,
         "random_state": RANDOM,
     }
@@ -220,7 +227,8 @@ class LocalNB(PrivateEstimator):
         shuffled: bool = False,
         delta: float = 1e-8,
         likelihood: Literal["gaussian", "truncated"] = "gaussian",
-        schema: Schema | None = None,
+        budget: Any = None,
+        schema: Any = None,
         categorical_features: Any = "from_dtype",
         missing: Literal["skip", "category"] = "skip",
         unseen: Literal["error", "other"] = "error",
@@ -243,6 +251,7 @@ class LocalNB(PrivateEstimator):
         self.shuffled = shuffled
         self.delta = delta
         self.likelihood = likelihood
+        self.budget = budget
         self.schema = schema
         self.categorical_features = categorical_features
         self.missing = missing
@@ -273,12 +282,12 @@ class LocalNB(PrivateEstimator):
                     f"that already; leave {name} out, or make the plan with it"
                 )
 
-    def _train(self, rows: Rows, given: Given) -> Statistics:
-        found = self._statistics(rows, given)
+    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
+        found = self._statistics(rows, given, pay)
         scoring = Scoring(given["postprocess"], likelihood=given["likelihood"])
         return replace(found, projection=self.projection_, scoring=scoring)
 
-    def _statistics(self, rows: Rows, given: Given) -> Statistics:
+    def _statistics(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
         schema, columns = rows.schema, rows.columns
         if not self._exact:
             two_classes(schema)
@@ -289,10 +298,11 @@ class LocalNB(PrivateEstimator):
             columns, schema = self.projection_.columns(columns), self.projection_.after
         bins = self._bins(schema, given)
         if not self._exact:
-            return self._collected(rows, bins, given)
+            return self._collected(rows, bins, given, pay)
+        pay(Guarantee.nothing())
         if given["numeric"] == "gaussian":
             return count_arrays(schema, columns, rows.codes)
-        return count_arrays(schema, columns, rows.codes, bins=bins, moments=None)
+        return count_arrays(schema, columns, rows.codes, Contents(bins, moments=None))
 
     def _projected(self, schema: Schema, given: Given) -> Projection | None:
         if isinstance(given["plan"], Plan):
@@ -312,26 +322,30 @@ class LocalNB(PrivateEstimator):
             sample = self.projection_.columns(sample)
         return quantile_cuts(schema, sample, bins)
 
-    def _collected(self, rows: Rows, bins: Bins, given: Given) -> Statistics:
-        random = as_random(given["random_state"])
+    def _collected(self, rows: Rows, bins: Bins, given: Given, pay: Pay) -> Statistics:
         waves, codes = given["waves"], rows.codes
+        people = -(-len(codes) // waves)  # of the first wave, which is as large as any
+        plan = self._plan_of(rows, bins, people, {}, given)
+        columns = {name: np.asarray(column) for name, column in rows.columns.items()}
+        answers = plan.encoded(columns, codes)  # what does not fit is found before it is paid
+        pay(kept(plan.promised(people), RESTS))  # nobody is in two waves
+        random = as_random(given["random_state"])
         order = np.argsort(random.words(len(codes)), kind="stable") if waves > 1 else None
         found: list[Statistics] = []
         counts: list[int] = []
-        focus: dict[str, float] = {}
         for wave in range(waves):
             asked = slice(None) if order is None else order[wave::waves]
             people = len(codes[asked])
             if people == 0:
                 continue
-            plan = self.plan_ = self._plan_of(rows, bins, people, focus, given)
-            columns = {n: np.asarray(c)[asked] for n, c in rows.columns.items()}
-            tally = simulate(plan, plan.encoded(columns, codes[asked]), random)
+            if wave:
+                focus = focus_of(estimate(combined(found, counts), "bayes"))
+                plan = self._plan_of(rows, bins, people, focus, given)
+            self.plan_ = plan
+            tally = simulate(plan, answers[asked], random)
             promise = kept(plan.promised(people), RESTS)
             found.append(statistics_of(tally, promise))
             counts.append(people)
-            if wave + 1 < waves:
-                focus = focus_of(estimate(combined(found, counts), "bayes"))
         return combined(found, counts) if len(found) > 1 else found[0]
 
     def _plan_of(
@@ -350,18 +364,20 @@ class LocalNB(PrivateEstimator):
             schema,
             given["epsilon"],
             people,
-            kind=plan,
-            oracle=given["oracle"],
-            theta=given["theta"],
-            bins=bins,
-            numeric=given["numeric"] if numeric else "bins",
-            approach=given["approach"],
-            mechanism=given["mechanism"],
-            assignment="draw" if given["shuffled"] else given["assignment"],
-            focus=focus,
-            projection=self.projection_,
-            shuffled=given["delta"] if given["shuffled"] else None,
-            everyone=len(rows.codes),
+            Choices(
+                kind=plan,
+                oracle=given["oracle"],
+                theta=given["theta"],
+                bins=bins,
+                numeric=given["numeric"] if numeric else "bins",
+                approach=given["approach"],
+                mechanism=given["mechanism"],
+                assignment="draw" if given["shuffled"] else given["assignment"],
+                focus=focus,
+                projection=self.projection_,
+                shuffled=given["delta"] if given["shuffled"] else None,
+                everyone=len(rows.codes),
+            ),
         )
 
 

@@ -14,7 +14,8 @@ from discreet.errors import EstimationError
 from discreet.estimators.base import NaiveBayesEstimator, class_prior_of
 from discreet.estimators.parameters import COMMON, LIKELIHOOD, PRIOR, Rule, number
 from discreet.schema import Categorical, Feature, Schema, text_of
-from discreet.statistics import Scoring, Statistics, Table
+from discreet.scoring import Scoring
+from discreet.statistics import Statistics, Table
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["MixedNB"]
@@ -36,20 +37,21 @@ class MixedNB(NaiveBayesEstimator):
         Which columns are categorical. From their types: text, booleans and pandas categories are,
         numbers are not.
     class_prior : array of shape (n_classes,), optional
-        Prior to use instead of the class frequencies.
+        Prior to use instead of the class frequencies. In the order of
+        the schema's classes, where there is a schema.
     missing : {"skip", "category"}
         Whether a missing cell is left out or is a value of its own.
     unseen : {"error", "other"}
         Whether a category that did not occur in training is refused or treated as rare.
     likelihood : {"gaussian", "truncated"}
         Density of numeric columns; truncated ones need a schema with bounds.
-    schema : Schema, optional
+    schema : Schema, path or mapping, optional
         Public description of the columns; it then decides everything about them.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The classes of the schema, in the type of y.
+        The classes of the schema, in the type of y, sorted.
     class_count_ : array of shape (n_classes,)
         Number (or weight) of the rows of each class.
     class_prior_ : array of shape (n_classes,)
@@ -110,7 +112,7 @@ class MixedNB(NaiveBayesEstimator):
         missing: Literal["skip", "category"] = "skip",
         unseen: Literal["error", "other"] = "error",
         likelihood: Literal["gaussian", "truncated"] = "gaussian",
-        schema: Schema | None = None,
+        schema: Any = None,
     ) -> None:
         self.alpha = alpha
         self.var_smoothing = var_smoothing
@@ -188,7 +190,7 @@ class MixedNB(NaiveBayesEstimator):
             variance_smoothing=given["var_smoothing"],
             prior=None if prior is None else tuple(prior.tolist()),
         )
-        own = rows.classes if known is None else self.classes_
+        own = rows.classes if known is None else self._as_in_schema
         return self._learnt(schema, own, replace(statistics, scoring=scoring))
 
 

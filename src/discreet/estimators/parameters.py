@@ -15,12 +15,25 @@ from typing import Any, get_args
 
 import numpy as np
 
-from discreet.errors import DiscreetError, PrivacyError, SchemaError
+from discreet.errors import DiscreetError, FormatError, PrivacyError, SchemaError
 from discreet.estimation import Postprocess
+from discreet.ledger import Ledger
+from discreet.losses import as_written
 from discreet.randomness import Random
 from discreet.schema import Schema
 
-__all__ = ["BINS", "COMMON", "EPSILON", "PRIOR", "RANDOM", "Rule", "instance", "number", "one_of"]
+__all__ = [
+    "BINS",
+    "BUDGET",
+    "COMMON",
+    "EPSILON",
+    "PRIOR",
+    "RANDOM",
+    "Rule",
+    "instance",
+    "number",
+    "one_of",
+]
 
 MOST_BINS = 1 << 16
 LEAST_EPSILON = 1e-9
@@ -50,6 +63,8 @@ class Rule:
         """The plain value, or an error that names the parameter, the value and the rule."""
         try:
             return self.read(value)
+        except (FormatError, SchemaError) as error:  # says what is wrong with a schema or ledger
+            raise type(error)(f"{name}={_short(value)}; write {self.words} ({error})") from None
         except (TypeError, ValueError, ArithmeticError):
             raise self.error(f"{name}={_short(value)}; write {self.words}") from None
 
@@ -139,7 +154,8 @@ def positive(value: Any) -> float:
 
 def _real(value: Any) -> float:
     _if(isinstance(value, Real) and not isinstance(value, bool))
-    return float(value)
+    float(value)  # 10**400 is no number of this world: OverflowError
+    return float(as_written(value))
 
 
 def _whole(value: Any) -> int:
@@ -194,6 +210,12 @@ def _random(value: Any) -> Any:
     return _if((seed := _whole(value)) >= 0, seed)
 
 
+def _ledger(value: Any) -> Ledger:
+    ledger = Ledger.of(value)
+    ledger.read()  # there is one, and it is whole
+    return ledger
+
+
 EPSILON = number(
     f"a number of at least {LEAST_EPSILON:g}, or math.inf for no privacy",
     lambda epsilon: epsilon >= LEAST_EPSILON,
@@ -217,8 +239,11 @@ RANDOM = Rule(
 )
 LIKELIHOOD = one_of("gaussian", "truncated")
 POSTPROCESS = one_of(*get_args(Postprocess)).or_none("for 'bayes' where there is noise")
+BUDGET = Rule("a Ledger, the path of one, or a MemoryLedger", _ledger).or_none(
+    "to be warned about what fits add up to"
+)
 COMMON: Mapping[str, Rule] = {
-    "schema": instance("a Schema (Schema.read opens a file)", lambda: Schema).or_none(
+    "schema": Rule("a Schema, the path of one, or a mapping", Schema.of).or_none(
         "to take it from the data"
     ),
     "categorical_features": Rule(

@@ -1,26 +1,120 @@
-"""What the estimators with a promise share: one look at the data, and a warning for every leak."""
+"""What the estimators with a promise share: one look at the data, paid for before noise is drawn.
+
+Every fit costs the people in it another epsilon, also when scikit-learn fits clones of an
+estimator again and again. With ``budget=`` each fit is charged to a ledger, which refuses to be
+overdrawn. Without, a fit of rows that were fitted before in this process warns with the running
+total (:mod:`discreet.estimators.seen`). Either way the promise says what was spent in all.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
+import multiprocessing
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import PrivacyWarning, RefusedError, SchemaError
+from discreet.errors import PrivacyError, RefusedError, SchemaError
+from discreet.estimators import surroundings
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
 from discreet.estimators.columns import ColumnKind, schema_of
+from discreet.estimators.seen import SEEN, Hashes, Spent, rows_seen, seen_now
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Guarantee, rounded_up
+from discreet.privacy import Account, Guarantee, rounded_up
+from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["PrivateEstimator", "check_bins", "kept", "two_classes"]
+__all__ = ["Pay", "PrivateEstimator", "Till", "check_bins", "kept", "two_classes"]
+
+Pay = Callable[[Guarantee], None]
+"""Pays for a promise, or raises; to be called once, before the first noise is drawn."""
+
+
+class Till:
+    """Where one fit is paid for, and what its promise will say about that.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+    given : mapping
+        Its parameters.
+    schema : Schema
+        Of the rows.
+    rows : callable
+        Gives the rows as :class:`~discreet.estimators.seen.Seen` knows them.
+    whose : str
+        Whose data, for the ledger.
+    """
+
+    def __init__(
+        self,
+        estimator: PrivateEstimator,
+        given: Given,
+        schema: Schema,
+        rows: Callable[[], Hashes],
+        whose: str,
+    ) -> None:
+        self.name, self.budget, self.whose = type(estimator).__name__, given["budget"], whose
+        self.schema, self.rows = schema, rows
+        state = given["random_state"]
+        self.simulated = state.simulated if isinstance(state, Random) else state is not None
+        around = surroundings.callers()
+        self.prepared = surroundings.learnt_before(estimator, around)
+        self.around = around
+        self.paid: Guarantee | None = None
+        self.account: Account | None = None
+
+    def pay(self, promise: Guarantee) -> None:
+        """Charge the ledger, or remember what these people have spent in this process."""
+        promise = promise.under(
+            schema=self.schema, simulated=self.simulated, prepared=self.prepared
+        )
+        if self.prepared and promise.trust != "none":
+            surroundings.warn(f"{self.name}: the promise is void: {self.prepared}")
+        if promise.trust != "none":
+            for remark in surroundings.remarks(self.around, simulated=self.simulated):
+                surroundings.warn(remark)
+        if self.budget is not None:
+            spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
+            self.account = spending.account(self.budget.path.name)
+        if not promise.simulated and math.isfinite(promise.epsilon):
+            spent = seen_now().fit(self.rows(), promise)
+            if self.budget is None:
+                self._tell(spent)
+        self.paid = promise
+
+    def _tell(self, spent: Spent) -> None:
+        if multiprocessing.parent_process() is not None and seen_now() is SEEN:
+            surroundings.warn(
+                f"{self.name} is fitted in a worker process, and the account of the process that "
+                "started it does not know; give budget= a ledger, which all of them share"
+            )
+        if spent.fits > 1:
+            epsilon, delta = float(spent.epsilon), float(spent.delta)
+            self.account = Account("in this process alone", spent.fits, epsilon, delta)
+            each = dict.fromkeys((rounded_up(spent.least), rounded_up(spent.most)))
+            also = f" and delta {rounded_up(delta)}" if delta else ""
+            surroundings.warn(
+                f"rows of this table were fitted before: epsilon {' to '.join(each)} each, "
+                f"{spent.fits} fits, {rounded_up(epsilon)}{also} in total for the people in them; "
+                "give budget= a ledger, which counts every fit and refuses to be overdrawn"
+            )
+
+    def stated(self, promise: Guarantee) -> Guarantee:
+        """The promise of what was released, with the account; never more than was paid for."""
+        paid = self.paid or Guarantee(0.0)
+        dearer = promise.epsilon > paid.epsilon or promise.delta > paid.delta
+        if self.paid is None or dearer:
+            raise PrivacyError(
+                f"{self.name} would release more than was paid for (epsilon "
+                f"{rounded_up(promise.epsilon)}); nothing is released: please report this"
+            )
+        return replace(promise.under(prepared=self.prepared), account=self.account)
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
@@ -49,13 +143,15 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         given, earlier = self._begin()
         rows = self._read(X, y, given, sample_weight)
         if given["schema"] is None and not self._exact:
-            warnings.warn(
+            surroundings.warn(
                 "no schema was given: bounds, categories and classes were taken from the data and "
-                f"are not protected by epsilon; write {type(self).__name__}(schema=...)",
-                PrivacyWarning,
-                stacklevel=3,
+                f"are not protected by epsilon; write {type(self).__name__}(schema=...)"
             )
-        return self._end(rows.schema, rows.classes, self._train(rows, given), earlier)
+        count = len(rows.codes)
+        whose = f"rows with {', '.join(rows.schema.names[:3])}" + ", …" * (len(rows.columns) > 3)
+        till = Till(self, given, rows.schema, lambda: rows_seen(rows.columns, count), whose)
+        found = self._train(rows, given, till.pay)
+        return self._end(rows.schema, rows.classes, found, till, earlier)
 
     def _begin(self) -> tuple[Given, Guarantee | None]:
         """Check the parameters and forget the earlier fit, but for its promise."""
@@ -69,21 +165,25 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         schema: Schema,
         classes: NDArray[Any],
         found: Statistics | NaiveBayesModel,
+        till: Till,
         earlier: Guarantee | None,
     ) -> Self:
-        if earlier is not None and earlier.private and found.guarantee.private:
-            warnings.warn(
+        found = replace(found, guarantee=till.stated(found.guarantee))
+        known = till.budget is not None or (till.account is not None and till.account.releases > 1)
+        if earlier is not None and earlier.private and found.guarantee.private and not known:
+            surroundings.warn(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
                 f"of both fits add up for them ({rounded_up(earlier.epsilon)} + "
-                f"{rounded_up(found.guarantee.epsilon)})",
-                PrivacyWarning,
-                stacklevel=4,
+                f"{rounded_up(found.guarantee.epsilon)})"
             )
         return self._learnt(schema, classes, found)
 
     @abstractmethod
-    def _train(self, rows: Rows, given: Given) -> Statistics | NaiveBayesModel:
-        """How this trust model obtains its statistics; only a model where nobody sees them."""
+    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics | NaiveBayesModel:
+        """How this trust model obtains its statistics; only a model where nobody sees them.
+
+        Calls ``pay`` with what it is about to promise, before it draws anything.
+        """
 
     @property
     def _exact(self) -> bool:

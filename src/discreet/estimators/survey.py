@@ -18,6 +18,7 @@ from discreet.estimators.base import Given, Rows
 from discreet.estimators.columns import ColumnKind
 from discreet.estimators.parameters import (
     BINS,
+    BUDGET,
     COMMON,
     POSTPROCESS,
     RANDOM,
@@ -26,12 +27,13 @@ from discreet.estimators.parameters import (
     number,
     one_of,
 )
-from discreet.estimators.private import PrivateEstimator, check_bins, kept, two_classes
+from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept, two_classes
 from discreet.mechanisms.laws import rational
 from discreet.randomness import as_random
 from discreet.schema import Schema
+from discreet.scoring import Scoring
 from discreet.shuffling import Shuffle
-from discreet.statistics import Scoring, Statistics
+from discreet.statistics import Statistics
 from discreet.survey.files import whole_weights
 from discreet.survey.inversion import statistics_of
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
@@ -103,7 +105,10 @@ class SurveyNB(PrivateEstimator):
         How numeric columns are cut.
     postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
         "bayes" if not given, and "none" where nothing is noisy.
-    schema : Schema, optional
+    budget : Ledger, MemoryLedger or path, optional
+        Where every fit is charged before noise is drawn, and refused if it would be overdrawn.
+        Clones share it. Left out, fits of rows that were fitted before in this process warn.
+    schema : Schema, path or mapping, optional
         What is public. Left out, it is taken from the data, with a warning and without protection.
     categorical_features, missing, unseen
         As in :class:`~discreet.MixedNB`; only used where there is no schema.
@@ -113,7 +118,7 @@ class SurveyNB(PrivateEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The classes of the schema, in the type of y.
+        The classes of the schema, in the type of y, sorted.
     class_count_ : array of shape (n_classes,)
         Estimates.
     class_prior_ : array of shape (n_classes,)
@@ -174,6 +179,7 @@ class SurveyNB(PrivateEstimator):
         "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
         "bins": BINS,
         "postprocess": POSTPROCESS,
+        "budget": BUDGET,
         **COMMON,
         "random_state": RANDOM,
     }
@@ -193,7 +199,8 @@ class SurveyNB(PrivateEstimator):
         delta: float = 1e-8,
         bins: Any = 8,
         postprocess: Postprocess | None = None,
-        schema: Schema | None = None,
+        budget: Any = None,
+        schema: Any = None,
         categorical_features: Any = "from_dtype",
         missing: Literal["skip", "category"] = "skip",
         unseen: Literal["error", "other"] = "error",
@@ -207,16 +214,17 @@ class SurveyNB(PrivateEstimator):
         self.delta = delta
         self.bins = bins
         self.postprocess = postprocess
+        self.budget = budget
         self.schema = schema
         self.categorical_features = categorical_features
         self.missing = missing
         self.unseen = unseen
         self.random_state = random_state
 
-    def _train(self, rows: Rows, given: Given) -> Statistics:
-        return replace(self._statistics(rows, given), scoring=Scoring(given["postprocess"]))
+    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
+        return replace(self._statistics(rows, given, pay), scoring=Scoring(given["postprocess"]))
 
-    def _statistics(self, rows: Rows, given: Given) -> Statistics:
+    def _statistics(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
         schema = rows.schema
         if not self._exact:
             two_classes(schema)
@@ -226,11 +234,12 @@ class SurveyNB(PrivateEstimator):
             shuffle = Shuffle.of(questionnaire.blanket, given["delta"], len(rows.codes))
             questionnaire = replace(questionnaire, shuffled=shuffle)
         self.questionnaire_ = questionnaire
-        random = as_random(given["random_state"])
         cells = [questionnaire.cells[n].column(rows.columns[n]) for n in schema.names]
         answers = np.column_stack([*cells, rows.codes]).astype(np.int64)
-        tally = simulate(questionnaire, answers, random)
-        return statistics_of(tally, kept(questionnaire.guarantee, RESTS))
+        promise = kept(questionnaire.guarantee, RESTS)
+        pay(promise)
+        tally = simulate(questionnaire, answers, as_random(given["random_state"]))
+        return statistics_of(tally, promise)
 
     def _described(
         self,

@@ -16,6 +16,7 @@ from discreet.exports import lazily
 
 _HOME = {
     "make_plan": "local.planning",
+    "Choices": "local.planning",
     "Plan": "local.plan",
     "Question": "local.plan",
     "Respondent": "collection.respondent",
@@ -28,6 +29,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Choices",
     "FolderStore",
     "MemoryStore",
     "Plan",
@@ -48,6 +50,6 @@ if TYPE_CHECKING:
     from discreet.collection.tally import Tally
     from discreet.local.inversion import statistics_of
     from discreet.local.plan import Plan, Question
-    from discreet.local.planning import make_plan
+    from discreet.local.planning import Choices, make_plan
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

@@ -3,10 +3,12 @@
 Estimates are unbiased, and their variances are those of the numbers of the people who sent reports:
 the noise of the mechanism, which differs from oracle to oracle for sums of cells and grows or
 falls with the share of a cell, and the luck of who was asked which question (docs/maths.md).
+The same variances say beforehand how precise so many respondents make a collection.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +25,14 @@ from discreet.privacy import Guarantee
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics, Table, precision_weighted
 
-__all__ = ["CountEstimate", "counts_of", "margin_of", "statistics_of"]
+__all__ = [
+    "CellPrecision",
+    "CountEstimate",
+    "counts_of",
+    "margin_of",
+    "precision_of",
+    "statistics_of",
+]
 
 LEAST_SHARE = 1e-4
 """Of a class, where something is divided by its share."""
@@ -231,3 +240,61 @@ def _moments(
         half,
         people**2 * np.array(noise),
     )
+
+
+@dataclass(frozen=True)
+class CellPrecision:
+    """Standard error of a cell of a feature's class-by-value table, as a share of the population.
+
+    Attributes
+    ----------
+    feature : str
+        The target stands for the class totals.
+    cells : int
+    share : float
+        Of the respondents who are asked about it.
+    standard_error : float
+        Of a cell of average size, as an estimate for a larger population.
+    """
+
+    feature: str
+    cells: int
+    share: float
+    standard_error: float
+
+
+def precision_of(plan: Plan, respondents: int) -> list[CellPrecision]:
+    """What can be expected of the class totals and of each feature asked by cell, worst first.
+
+    From the variances of the mechanisms and the plan's shares alone (docs/maths.md). How good a
+    model will be is not known before: that depends on how strongly the features depend on the
+    class, which is what the collection is to find out.
+
+    Parameters
+    ----------
+    plan : Plan
+    respondents : int
+    """
+    if respondents < 1:
+        raise EstimationError(f"respondents is {respondents}; expect at least one")
+    precision: dict[str, float] = {}
+    asked: dict[str, float] = {}
+    for question, share in zip(plan.questions, plan.shares, strict=True):
+        if not isinstance(question.mechanism, FrequencyOracle):
+            continue
+        even = np.full(question.mechanism.size, 1 / question.mechanism.size)
+        for axis, name in enumerate((plan.schema.target, *question.features)):
+            error = margin_of(plan, question, even, axis, float(share)).even / respondents
+            precision[name] = precision.get(name, 0.0) + 1 / error
+            asked[name] = asked.get(name, 0.0) + float(share)
+    classes = len(plan.schema.classes)
+    found = [
+        CellPrecision(
+            name,
+            classes * plan.cells[name].size if name in plan.cells else classes,
+            asked[name],
+            math.sqrt(1 / one),
+        )
+        for name, one in precision.items()
+    ]
+    return sorted(found, key=lambda one: -one.standard_error)

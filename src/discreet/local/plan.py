@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.documents import Body, Document, load, read_text
+from discreet.collection.protocol import CollectionDocument
+from discreet.documents import Body, load, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local import device as devices
@@ -78,7 +79,7 @@ class Wave:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Document):
+class Plan(CollectionDocument):
     """Questions for a population, each person answering as many as ``reports`` says.
 
     A :class:`~discreet.collection.protocol.Collection`.
@@ -251,24 +252,9 @@ class Plan(Document):
         """The most that one report may lose, so that all together keep to epsilon."""
         return share_of(self.epsilon, self.reports)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a respondent of this plan is promised, over all reports they may send."""
-        return self.promised()
-
-    def promised(self, people: int | None = None) -> Guarantee:
-        """What is promised after the reports of so many people in one shuffle were counted.
-
-        Parameters
-        ----------
-        people : int, optional
-            None before anyone was asked. Only shuffled collections depend on it.
-        """
-        return self._local if self.shuffled is None else self.shuffled.promise(self._local, people)
-
     @cached_property
-    def _local(self) -> Guarantee:
-        """What the reports themselves promise, however they travel."""
+    def alone(self) -> Guarantee:
+        """What all reports that a person may send promise by themselves."""
         spent = max(question.epsilon for question in self.questions)
         total = self.epsilon if spent == self.report_epsilon else self.reports * spent
         return Guarantee(
@@ -288,10 +274,10 @@ class Plan(Document):
     @property
     def sentence(self) -> str:
         """What a respondent may rely on, in one sentence, however the report travels."""
-        if math.isinf(self._local.epsilon):
+        if math.isinf(self.alone.epsilon):
             return "You may rely on nothing: what is sent may be your answers themselves."
         seen = "your report" if self.reports == 1 else f"all {self.reports} of your reports"
-        sentence = odds_sentence(seen, self._local.epsilon)
+        sentence = odds_sentence(seen, self.alone.epsilon)
         return f"{sentence} Not covered: {INFERRED}." if self.schema.inferred else sentence
 
     @property

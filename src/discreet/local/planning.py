@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet.encoding import Bins, Cells, numbers_of
+from discreet.encoding import Bins, Cells, cut_of, numbers_of
 from discreet.errors import PrivacyError, SchemaError
 from discreet.local.plan import Assignment, Design, Plan, Question, Wave, share_of
+from discreet.losses import as_written
 from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
@@ -23,7 +25,7 @@ from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.shuffling import Blanket, Shuffle
 
-__all__ = ["make_plan", "quantile_cuts", "question_cost"]
+__all__ = ["Choices", "make_plan", "quantile_cuts", "question_cost"]
 
 MOST_CELLS = 4096
 WEIGHTS = 1 << 20
@@ -32,38 +34,12 @@ WEIGHTS = 1 << 20
 Approach = Literal[1, 2, 3, "hybrid"]
 
 
-# seventeen parameters: the one place where a user states all choices, by name, each with a default
-def make_plan(
-    schema: Schema,
-    epsilon: float,
-    respondents: int = 10_000,
-    *,
-    kind: Design = "auto",
-    oracle: str = "auto",
-    theta: float | None = None,
-    bins: Bins = 8,
-    numeric: Literal["bins", "gaussian"] = "bins",
-    approach: Approach = "hybrid",
-    mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit",
-    assignment: Assignment = "draw",
-    reports: int = 1,
-    focus: Mapping[str, float] | None = None,
-    projection: Projection | None = None,
-    shuffled: float | None = None,
-    wave: Wave | None = None,
-    everyone: int | None = None,
-) -> Plan:
-    """Make a plan for a schema.
+@dataclass(frozen=True)
+class Choices:
+    """What may be chosen about a plan, beside schema, epsilon and number of people.
 
     Parameters
     ----------
-    schema : Schema
-    epsilon : float
-        Total per person; divided among the reports if a person sends several. Of a shuffled
-        collection: against everyone who sees only the shuffled reports.
-    respondents : int, default 10000
-        How many are expected; only the class question depends on it. Of a shuffled collection:
-        the least number in the shuffle, on which the promise rests.
     kind : {"auto", "pairs", "paper"}
         "auto" asks several features at once where that pays and a class question where the prior
         would be too uncertain; "pairs" asks each feature with the class; "paper" is "pairs" and
@@ -98,43 +74,97 @@ def make_plan(
         How many are expected in all waves together, where these respondents are only one of them:
         then the class question is asked by it.
     """
-    if shuffled is not None:
-        promise = Shuffle(epsilon, shuffled, respondents)
-        given = {k: v for k, v in locals().items() if k not in ("promise", "epsilon", "shuffled")}
+
+    kind: Design = "auto"
+    oracle: str = "auto"
+    theta: float | None = None
+    bins: Bins = 8
+    numeric: Literal["bins", "gaussian"] = "bins"
+    approach: Approach = "hybrid"
+    mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit"
+    assignment: Assignment = "draw"
+    reports: int = 1
+    focus: Mapping[str, float] | None = None
+    projection: Projection | None = None
+    shuffled: float | None = None
+    wave: Wave | None = None
+    everyone: int | None = None
+
+
+USUAL = Choices()
+
+
+def make_plan(
+    schema: Schema, epsilon: float, respondents: int = 10_000, choices: Choices = USUAL
+) -> Plan:
+    """Make a plan for a schema.
+
+    Parameters
+    ----------
+    schema : Schema
+    epsilon : float
+        Total per person; divided among the reports if a person sends several. Of a shuffled
+        collection: against everyone who sees only the shuffled reports.
+    respondents : int, default 10000
+        How many are expected; only the class question depends on it. Of a shuffled collection:
+        the least number in the shuffle, on which the promise rests.
+    choices : Choices
+        Everything else.
+
+    Examples
+    --------
+    >>> from discreet import Numeric
+    >>> schema = Schema([Numeric("age", 18, 100)], "retired", ["no", "yes"])
+    >>> plan = make_plan(schema, 1.0, choices=Choices(bins=4, oracle="oue"))
+    >>> [(question.features, question.mechanism.size) for question in plan.questions]
+    [(('age',), 10)]
+    """
+    epsilon = as_written(epsilon)
+    if isinstance(respondents, Integral):
+        respondents = int(respondents)
+    if choices.shuffled is not None:
+        promise = Shuffle(epsilon, choices.shuffled, respondents)
+        unshuffled = replace(choices, shuffled=None)
 
         def made(local: float) -> tuple[Plan, Blanket]:
-            plan = make_plan(epsilon=local, **given)
+            plan = make_plan(schema, local, respondents, unshuffled)
             return plan, plan.blanket
 
         return replace(promise.best(made), shuffled=promise)
+    kind, projection, reports = choices.kind, choices.projection, choices.reports
     if projection is not None:
         if projection.before != schema:
             raise SchemaError("the projection was made for another schema")
         schema = projection.after
     if not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
-    if respondents < 1:
-        raise SchemaError(f"respondents is {respondents!r}; expect at least one")
+    if not isinstance(respondents, Real) or respondents < 1:
+        raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
     if isinstance(reports, bool) or reports < 1:
         raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
     each = share_of(epsilon, reports)
     gaussian = (
-        [f for f in schema.features if isinstance(f, Numeric)] if numeric == "gaussian" else []
+        [f for f in schema.features if isinstance(f, Numeric)]
+        if choices.numeric == "gaussian"
+        else []
     )
     by_cell = [f.name for f in schema.features if f not in gaussian]
-    cells = {name: Cells.of(schema, name, bins) for name in by_cell}
+    cells = {name: Cells.of(schema, name, choices.bins) for name in by_cell}
     if kind not in ("auto", "pairs", "paper"):
         raise SchemaError(f"plan={kind!r}; write 'auto', 'pairs' or 'paper'")
     classes = len(schema.classes)
     sizes = {name: one.size for name, one in cells.items()}
-    oracles = _Oracles(oracle, each, theta)
-    questions = _cell_questions(sizes, classes, oracles, kind, focus or {})
-    class_share = _class_share(questions, classes, oracles, kind, everyone or respondents)
-    if gaussian:
-        # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
-        class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
+    oracles = _Oracles(choices.oracle, each, choices.theta)
+    questions = _cell_questions(sizes, classes, oracles, kind, choices.focus or {})
+    everyone = choices.everyone or respondents
+    class_share = _class_share(questions, classes, oracles, kind, everyone)
     presence = {f.name: 2 for f in gaussian if f.optional}
     parts = (len(by_cell), 2 if gaussian else 0, 1 if presence else 0)
+    if kind == "paper":
+        class_share = 1 / (1 + sum(parts))
+    elif gaussian:
+        # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
+        class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
     scale = (1 - class_share) / max(sum(parts), 1)
     weighted = [(q, share * scale * parts[0]) for q, share in questions]
     if presence:
@@ -145,7 +175,7 @@ def make_plan(
     for power in (1, 2) if gaussian else ():
         weighted += [
             (Question(names, one, 1, power), share * scale)
-            for names, one, share in _mean_questions(gaussian, classes, each, approach, mechanism)
+            for names, one, share in _mean_questions(gaussian, classes, each, choices)
         ]
     if class_share > 0:
         alone = Question((), oracles.of(classes), 1)
@@ -158,10 +188,10 @@ def make_plan(
             for q, share in weighted
         ],
         {name: one.edges for name, one in cells.items() if one.edges},
-        assignment,
+        choices.assignment,
         reports,
         projection,
-        wave=wave,
+        wave=choices.wave,
     )
 
 
@@ -241,9 +271,7 @@ def _class_share(
     respondents: int,
 ) -> float:
     """How many are asked for their class alone: only where the prior would be too uncertain."""
-    if kind == "paper":
-        return 1 / (len(questions) + 1)
-    if kind == "pairs" or not questions:
+    if kind != "auto" or not questions:
         return 0.0
     have = sum(share / oracles.cost(one.mechanism.size) for one, share in questions)
     gain = 1 / oracles.cost(classes)
@@ -257,12 +285,12 @@ def _mean_questions(
     features: Sequence[Numeric | Categorical],
     classes: int,
     epsilon: float,
-    approach: Approach,
-    mechanism: str,
+    choices: Choices,
 ) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
     """(features, mechanism, share) of the questions about means (Yilmaz et al., III-B)."""
     names = tuple(feature.name for feature in features)
     whole = len(names) * classes
+    approach, mechanism = choices.approach, choices.mechanism
     if approach == 1:
         return [(names, LaplaceMean(epsilon, whole, active=len(names)), 1.0)]
     if approach == 2:
@@ -284,7 +312,7 @@ def quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins
     for feature in schema.features:
         if not isinstance(feature, Numeric):
             continue
-        wanted = bins if isinstance(bins, int) else bins.get(feature.name, 8)
+        wanted = cut_of(bins, feature.name)
         if not isinstance(wanted, int):
             cuts[feature.name] = list(wanted)
             continue

@@ -84,7 +84,7 @@ class Question:
 
     @cached_property
     def blanket(self) -> Blanket:
-        """What answers hide in where they are shuffled."""
+        """The privacy blanket: noise of other people that hides a shuffled answer."""
         if isinstance(self.mechanism, FrequencyOracle):
             return self.mechanism.blanket()
         return Blanket.of_epsilon(self.mechanism.epsilon)

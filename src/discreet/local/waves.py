@@ -20,7 +20,7 @@ from discreet.errors import EstimationError
 from discreet.estimation import estimate
 from discreet.local.inversion import CountEstimate, counts_of, statistics_of
 from discreet.local.plan import Design, Plan, Wave
-from discreet.local.planning import make_plan
+from discreet.local.planning import Choices, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.schema import Numeric
 from discreet.shuffling import Shuffle
@@ -140,17 +140,19 @@ def _planned(
         before.original,
         epsilon,
         wave.respondents if shuffled is None else shuffled.respondents,
-        everyone=wave.respondents,
-        kind=wave.kind,
-        oracle=wave.oracle,
-        theta=thetas.pop() if wave.oracle == "the" and thetas else None,
-        bins=bins,
-        assignment=before.assignment,
-        reports=before.reports,
-        focus=focus,
-        projection=before.projection,
-        shuffled=None if shuffled is None else shuffled.delta,
-        wave=wave,
+        Choices(
+            kind=wave.kind,
+            oracle=wave.oracle,
+            theta=thetas.pop() if wave.oracle == "the" and thetas else None,
+            bins=bins,
+            assignment=before.assignment,
+            reports=before.reports,
+            focus=focus,
+            projection=before.projection,
+            shuffled=None if shuffled is None else shuffled.delta,
+            wave=wave,
+            everyone=wave.respondents,
+        ),
     )
 
 

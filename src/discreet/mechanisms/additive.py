@@ -30,8 +30,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from discreet.errors import PrivacyError
+from discreet.losses import epsilon_of_rho
 from discreet.mechanisms.additive_noise import AdditiveNoise, Uniforms, crossing
-from discreet.privacy import epsilon_of_rho
 from discreet.randomness import Number
 
 __all__ = [

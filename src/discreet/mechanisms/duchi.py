@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Integers
+from discreet.losses import exp_below, log
 from discreet.mechanisms.mean_oracle import MeanOracle, within
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, exp_below, log, percent
+from discreet.mechanisms.oracle import Flags, percent
 from discreet.randomness import Random
 from discreet.randomness.samplers import ONE
 

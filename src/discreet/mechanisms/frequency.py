@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
+from discreet.losses import exp_below
 from discreet.mechanisms.hashing import HR, OLH
 from discreet.mechanisms.oracle import (
     ONE,
@@ -34,7 +35,6 @@ from discreet.mechanisms.oracle import (
     FrequencyOracle,
     Reports,
     batches,
-    exp_below,
     histogram,
     or_another,
     outside,

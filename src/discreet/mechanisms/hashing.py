@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
+from discreet.losses import exp_below
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
     FrequencyOracle,
     Reports,
     batches,
-    exp_below,
     histogram,
     or_another,
     outside,

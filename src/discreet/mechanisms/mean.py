@@ -23,10 +23,11 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
+from discreet.losses import exp_above
 from discreet.mechanisms.duchi import Duchi, DuchiMany
 from discreet.mechanisms.mean_oracle import MeanOracle, rounding
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, exp_above
+from discreet.mechanisms.oracle import Flags
 from discreet.mechanisms.piecewise import Hybrid, Piecewise
 from discreet.mechanisms.sampled import HybridMany, OneBit, PiecewiseMany
 from discreet.randomness import Random

@@ -12,7 +12,6 @@ below exp(epsilon). ``p_exact`` and ``q_exact`` are what the rounded coins reall
 from __future__ import annotations
 
 import abc
-import decimal
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.arrays import Booleans, Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
+from discreet.losses import log
 from discreet.randomness import Random
 from discreet.shuffling import Blanket
 
@@ -38,28 +38,6 @@ SMALLEST_EPSILON = 1e-9  # below it p - q would drown in the rounding to 2^-64
 LARGEST_EPSILON = 64.0  # beyond it integers over 2^64 cannot express a larger ratio
 LARGEST_SIZE = 1 << 22  # products of two numbers of a report stay below 2^53, for JavaScript
 LARGEST_CHANNEL = 1 << 16  # outputs that are still enumerated
-
-PRECISE = decimal.Context(prec=80, Emin=-(10**6), Emax=10**6)
-
-
-def exp_below(exponent: Fraction) -> Fraction:
-    """Return a rational just below exp(exponent): 60 of its digits are right."""
-    number = PRECISE.divide(
-        decimal.Decimal(exponent.numerator), decimal.Decimal(exponent.denominator)
-    )
-    # decimal rounds division and exp correctly to 80 digits, and |exponent| is at most 64
-    return Fraction(PRECISE.exp(number)) * (1 - Fraction(1, 10**60))
-
-
-def exp_above(exponent: Fraction) -> Fraction:
-    """Return a rational just above exp(exponent): 60 of its digits are right."""
-    return 1 / exp_below(-exponent)
-
-
-def log(ratio: Fraction) -> float:
-    """Return the float nearest to ln(ratio)."""
-    parts = decimal.Decimal(ratio.numerator), decimal.Decimal(ratio.denominator)
-    return float(PRECISE.ln(PRECISE.divide(*parts)))
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import SchemaError
+from discreet.losses import exp_below, log
 from discreet.mechanisms.duchi import Duchi
 from discreet.mechanisms.mean_oracle import rounding
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, exp_below, log, percent
+from discreet.mechanisms.oracle import Flags, percent
 from discreet.randomness import Random
 from discreet.randomness.samplers import ONE
 

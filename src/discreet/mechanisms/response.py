@@ -33,8 +33,9 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
+from discreet.losses import exp_below, log_above
 from discreet.mechanisms.laws import Law, Theta, expectation, joint_law, rational
-from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, exp_below, log, percent, share
+from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, percent, share
 from discreet.randomness import Random
 
 __all__ = ["MODELS", "Related", "Response", "Unrelated"]
@@ -137,15 +138,19 @@ class Response(abc.ABC):
     def epsilon_exact(self) -> float:
         """Return the true local-DP loss of a report; infinite where some report proves something.
 
-        Small channels are enumerated, every report against every two truths; of large ones the
-        extremes of each column are known.
+        It is the least float that is not below it. Small channels are enumerated, every report
+        against every two truths; of large ones the extremes of each column are known.
         """
+        return self._epsilon
+
+    @cached_property
+    def _epsilon(self) -> float:
         if math.prod(self.sizes) <= 64:
-            from discreet.privacy import epsilon_of_channel
+            from discreet.losses import epsilon_of_channel
 
             return epsilon_of_channel(self.channel())
         worst = self.worst_ratio()
-        return math.inf if worst is None else log(worst)
+        return math.inf if worst is None else log_above(worst)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield every group of answers that can be sent."""

@@ -20,14 +20,13 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError
+from discreet.losses import exp_above, exp_below
 from discreet.mechanisms.oracle import (
     ONE,
     Flags,
     FrequencyOracle,
     Reports,
     batches,
-    exp_above,
-    exp_below,
     outside,
     percent,
     share,

@@ -111,35 +111,27 @@ def strongest_evidence(model: NaiveBayesModel, count: int) -> list[tuple[str, st
 def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     """Print a model: its promise, its priors, its strongest evidence."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from discreet.model import GaussianFactor
+    from discreet.report.terminal import table
 
-    console = Console()
-    console.print(str(model.guarantee), style="bold", highlight=False, markup=False)
-    priors = Table(title=Text(f"{model.schema.target}: prior"), title_justify="left")
-    priors.add_column("class")
-    priors.add_column("probability", justify="right")
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.print(str(model.guarantee), style="bold")
+    priors = table(f"{model.schema.target}: prior", "class", ">probability")
     for label, value in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
-        priors.add_row(Text(str(label)), f"{value:.3f}")
+        priors.add_row(str(label), f"{value:.3f}")
     console.print(priors)
     evidence = strongest_evidence(model, strongest)
     if evidence:
-        table = Table(title="strongest evidence", title_justify="left")
-        for column in ("feature", "value", "speaks for"):
-            table.add_column(column)
-        table.add_column("log-odds", justify="right")
+        shown = table("strongest evidence", "feature", "value", "speaks for", ">log-odds")
         for feature, value, label, odds in evidence:
-            table.add_row(Text(feature), Text(value), Text(label), f"{odds:+.2f}")
-        console.print(table)
+            shown.add_row(feature, value, label, f"{odds:+.2f}")
+        console.print(shown)
     normal = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
     if normal:
-        table = Table(title="numeric features: mean ± deviation", title_justify="left")
-        table.add_column("feature")
-        for label in model.schema.classes:
-            table.add_column(Text(str(label)), justify="right")
+        classes = [f">{label}" for label in model.schema.classes]
+        shown = table("numeric features: mean ± deviation", "feature", *classes)
         for factor in normal[: max(strongest, 10)]:
             pairs = zip(factor.mean, np.sqrt(factor.variance), strict=True)
-            table.add_row(Text(factor.name), *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs))
-        console.print(table)
+            shown.add_row(factor.name, *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs))
+        console.print(shown)

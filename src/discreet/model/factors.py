@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats
 from discreet.documents import Body
 from discreet.encoding import Cells, numbers_of
 from discreet.errors import FormatError
@@ -27,6 +27,7 @@ __all__ = [
     "PairBody",
     "PairFactor",
     "factor_body",
+    "factor_of",
 ]
 
 
@@ -164,17 +165,13 @@ class PairFactor:
             raise FormatError(f"{named}: a score is not a number")
 
     @cached_property
-    def index(self) -> Integers:
-        """Which column of ``scores`` two cells have; one more than the last if they have none."""
-        one, two = (np.array(groups)[:, None] for groups in self.groups)
-        joint = one * (max(self.groups[1]) + 1) + two.T
-        return np.asarray(np.where((one < 0) | (two.T < 0), self.scores.shape[1], joint))
-
-    @cached_property
     def by_cells(self) -> Floats:
         """What each two cells add, of shape (cells of one, cells of the other, classes)."""
-        ignored = np.zeros((1, len(self.scores)))
-        return np.concatenate([np.ascontiguousarray(self.scores.T), ignored])[self.index]
+        one, two = (np.array(groups)[:, None] for groups in self.groups)
+        joint = one * (max(self.groups[1]) + 1) + two.T
+        found = np.ascontiguousarray(self.scores.T)[joint]
+        found[(one < 0) | (two.T < 0)] = 0.0
+        return np.asarray(found)
 
     def labels(self) -> list[str]:
         """The columns of ``scores``, in words."""
@@ -242,11 +239,6 @@ class CellBody(Body):
     edges: list[float]
     log_probability: list[list[float]]
 
-    def factor(self, schema: Schema) -> Factor:
-        """The factor, if it fits the schema."""
-        cells = cells_from(schema, self.feature, self.edges)
-        return CellFactor(cells, np.array(self.log_probability, dtype=float))
-
 
 class PairBody(Body):
     """The shape of a table of two features on disk."""
@@ -255,12 +247,6 @@ class PairBody(Body):
     edges: tuple[list[float], list[float]]
     groups: tuple[list[int], list[int]]
     scores: list[list[float]]
-
-    def factor(self, schema: Schema) -> PairFactor:
-        """The factor, if it fits the schema."""
-        one, two = (cells_from(schema, *of) for of in zip(self.features, self.edges, strict=True))
-        groups = (tuple(self.groups[0]), tuple(self.groups[1]))
-        return PairFactor((one, two), groups, np.array(self.scores, dtype=float))
 
 
 class GaussianBody(Body):
@@ -273,11 +259,23 @@ class GaussianBody(Body):
     truncated: bool
     missing: list[float] | None
 
-    def factor(self, schema: Schema) -> Factor:
-        """The factor, if it fits the schema."""
-        feature = schema[self.feature]
-        if not isinstance(feature, Numeric):
-            raise FormatError(f"{self.feature} is not numeric, so it has no density")
-        missing = None if self.missing is None else np.array(self.missing)
-        mean, variance = np.array(self.mean), np.array(self.variance)
-        return GaussianFactor(feature, mean, variance, self.truncated, missing)
+
+@overload
+def factor_of(body: PairBody, schema: Schema) -> PairFactor: ...
+@overload
+def factor_of(body: CellBody | GaussianBody, schema: Schema) -> Factor: ...
+def factor_of(body: PairBody | CellBody | GaussianBody, schema: Schema) -> Factor | PairFactor:
+    """What :func:`factor_body` wrote, if it fits the schema."""
+    if isinstance(body, PairBody):
+        one, two = (cells_from(schema, *of) for of in zip(body.features, body.edges, strict=True))
+        groups = (tuple(body.groups[0]), tuple(body.groups[1]))
+        return PairFactor((one, two), groups, np.array(body.scores, dtype=float))
+    if isinstance(body, CellBody):
+        cells = cells_from(schema, body.feature, body.edges)
+        return CellFactor(cells, np.array(body.log_probability, dtype=float))
+    feature = schema[body.feature]
+    if not isinstance(feature, Numeric):
+        raise FormatError(f"{body.feature} is not numeric, so it has no density")
+    missing = None if body.missing is None else np.array(body.missing)
+    mean, variance = np.array(body.mean), np.array(body.variance)
+    return GaussianFactor(feature, mean, variance, body.truncated, missing)

@@ -22,7 +22,7 @@ from pydantic import Field
 from discreet.arrays import Floats
 from discreet.documents import Body, dump, load, read_text
 from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
-from discreet.errors import FormatError
+from discreet.errors import FormatError, about
 from discreet.model.explanation import Evidence, Explanation, show_model
 from discreet.model.factors import (
     CellBody,
@@ -33,6 +33,7 @@ from discreet.model.factors import (
     PairBody,
     PairFactor,
     factor_body,
+    factor_of,
 )
 from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.projection import Projection, ProjectionBody
@@ -100,13 +101,9 @@ class NaiveBayesModel:
         """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
         names = self.inputs.names
         columns = columns_of(rows, names)
-        return self.score_columns(columns, len(columns[names[0]]))
-
-    def score_columns(self, columns: Mapping[str, Any], rows: int) -> Floats:
-        """As :meth:`predict_joint_log_proba`, for so many rows as columns by name."""
+        score = np.tile(self.log_prior, (len(columns[names[0]]), 1))
         if self.projection is not None:
             columns = self.projection.columns(columns)
-        score = np.tile(self.log_prior, (rows, 1))
         numbers: list[tuple[GaussianFactor, Any]] = []
         found: dict[Cells, Any] = {}  # a pair mostly has the cells of its features' own tables
         for factor in self.factors:
@@ -123,14 +120,14 @@ class NaiveBayesModel:
             score += pair.by_cells[found[pair.cells[0]], found[pair.cells[1]]]
         if numbers:
             tokens, outliers = self.schema.missing_tokens, self.schema.outliers
-            matrix = np.empty((rows, len(numbers)))
+            matrix = np.empty((len(score), len(numbers)))
             for index, (factor, column) in enumerate(numbers):
                 matrix[:, index] = numbers_of(factor.feature, column, tokens, outliers)
             self._add_gaussian([factor for factor, _ in numbers], matrix, score)
         return score
 
     def score_matrix(self, matrix: Floats) -> Floats:
-        """As :meth:`score_columns` for a float array and a model whose factors are all Gaussian."""
+        """The same for a float array and a model whose factors are all Gaussian."""
         score = np.tile(self.log_prior, (len(matrix), 1))
         self._add_gaussian(
             [f for f in self.factors if isinstance(f, GaussianFactor)], matrix, score
@@ -186,7 +183,7 @@ class NaiveBayesModel:
         if not isinstance(row, Mapping):
             row = dict(zip(names, row, strict=True))
         columns = {name: np.array([row.get(name)], dtype=object) for name in names}
-        joint = self.score_columns(columns, 1)[0]
+        joint = self.predict_joint_log_proba(columns)[0]
         if self.projection is not None:
             columns = self.projection.columns(columns)
         order = np.argsort(-joint, kind="stable")
@@ -197,7 +194,7 @@ class NaiveBayesModel:
         evidence = []
         for factor in self.factors:
             alone = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor])
-            score = alone.score_columns(columns, 1)[0]
+            score = alone.predict_joint_log_proba(columns)[0]
             label = factor.label(columns[factor.name][0], self.schema)
             evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
         for pair in self.pairs:
@@ -255,10 +252,10 @@ class NaiveBayesModel:
         body = load(text, "model", VERSION, ModelBody)
         schema = body.public.value()
         try:
-            factors = [factor.factor(schema) for factor in body.factors]
+            factors = [factor_of(factor, schema) for factor in body.factors]
             promise = body.guarantee.guarantee()
             projection = None if body.projection is None else body.projection.projection(schema)
-            pairs = [pair.factor(schema) for pair in body.pairs]
+            pairs = [factor_of(pair, schema) for pair in body.pairs]
             return cls(schema, np.array(body.log_prior), factors, promise, projection, pairs)
         except ValueError as error:
             raise FormatError(f"this model contradicts itself: {error}") from None
@@ -266,7 +263,8 @@ class NaiveBayesModel:
     @classmethod
     def read(cls, path: str | Path) -> NaiveBayesModel:
         """Read a model file."""
-        return cls.from_json(read_text(path))
+        with about(path):
+            return cls.from_json(read_text(path))
 
 
 def normalised(joint: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import __version__
 from discreet.encoding import Cells
-from discreet.model import GaussianFactor, NaiveBayesModel, PairFactor
+from discreet.model import GaussianFactor, NaiveBayesModel
 from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, text_of
 
@@ -123,8 +123,15 @@ class Graph:
             table = np.vstack([factor.log_probability.T, np.zeros(len(self.model.log_prior))])
             joint = self._add("Add", joint, self._add("Gather", self._constant(table), codes))
         for pair in self.model.pairs:
-            codes = self._joint_codes(pair, codes_of)
-            table = np.vstack([pair.scores.T, np.zeros(len(self.model.log_prior))])
+            for cells in pair.cells:
+                if cells not in codes_of:
+                    codes_of[cells] = self._codes(cells)
+            one, two = pair.cells
+            # as above, a row and a column more
+            table = np.pad(pair.by_cells, ((0, 1), (0, 1), (0, 0)))
+            row = self._add("Mul", codes_of[one], self._constant(np.array(two.size + 1)))
+            codes = self._add("Add", row, codes_of[two])
+            table = table.reshape(-1, len(self.model.log_prior))
             joint = self._add("Add", joint, self._add("Gather", self._constant(table), codes))
         if dense:
             joint = self._add("Add", joint, self._densities(dense))
@@ -147,19 +154,6 @@ class Graph:
         )
         total = self._add("ReduceSum", self._add("Exp", shifted), last)
         self._add("Exp", self._add("Sub", shifted, self._add("Log", total)), out=probabilities)
-
-    def _joint_codes(self, pair: PairFactor, known: dict[Cells, str]) -> str:
-        """Columns of a pair's scores, of shape (rows,); their number stands for "leave it out"."""
-        for cells in pair.cells:
-            known.setdefault(cells, "")
-            known[cells] = known[cells] or self._codes(cells)
-        # a row and a column more, for what the model would refuse
-        index = np.full([cells.size + 1 for cells in pair.cells], pair.scores.shape[1])
-        index[:-1, :-1] = pair.index
-        width = self._constant(np.array(index.shape[1]))
-        row = self._add("Mul", known[pair.cells[0]], width)
-        place = self._add("Add", row, known[pair.cells[1]])
-        return self._add("Gather", self._constant(index.ravel()), place)
 
     def _codes(self, cells: Cells) -> str:
         """Cell indices, of shape (rows,); the number of cells stands for "leave it out"."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.reproduction import Cell, Figure, Line, Panel, Results, Statement
+from discreet.papers.drawing import Figure, Line, Panel
+from discreet.papers.results import Cell, Results, Statement
 from discreet.privacy import rounded_up
 
 TITLE = "Advanced local mechanisms for machine learning, checked"
@@ -149,7 +150,7 @@ def _equal_tails(epsilon: float, resolution: int) -> float:
 
 
 def _worst(rows: Sequence[Sequence[Fraction]]) -> float:
-    from discreet.privacy import epsilon_of_channel
+    from discreet.losses import epsilon_of_channel
 
     return float(epsilon_of_channel(rows))
 
@@ -205,59 +206,35 @@ def _example(cell: Cell, repeats: int) -> dict[str, list[float]]:
 # ---------------------------------------------------------------- figures and verdicts
 
 
-def _epsilons(results: Results, figure: str) -> list[float]:
-    return sorted({cell["epsilon"] for cell in results.values if cell.figure == figure})
-
-
 def figures(results: Results) -> Iterator[Figure]:
     """Errors, listings, Naive Bayes."""
-    if epsilons := _epsilons(results, "error"):
+    if epsilons := results.among("error", "epsilon"):
         panels = []
         for size in (1, MANY):
             for metric in ("worst variance", "mean squared error"):
-                made = []
-                for name in NAMES:
-                    about = [
-                        {"mechanism": name, "dimensions": size, "epsilon": e} for e in epsilons
-                    ]
-                    values = [results.mean("error", metric, **one) for one in about]
-                    error = [results.error("error", metric, **one) for one in about]
-                    shown = error if metric == "mean squared error" else ()
-                    made.append(Line(name, epsilons, values, shown))
+                made = [results.line(name, "error", "epsilon", epsilons, metric, mechanism=name,
+                                     dimensions=size) for name in NAMES]  # fmt: skip
                 title = f"{metric}, {'one number' if size == 1 else f'{size} numbers'}"
                 panels.append(Panel(title, made, "epsilon", metric, log_y=True))
         yield Figure("errors", "Error by epsilon, one and many numbers.", panels)
     if any(cell.figure == "listings" for cell in results.values):
-        made = [
-            Line(
-                one,
-                CLAIMED,
-                [results.mean("listings", "epsilon", listing=one, claimed=e) for e in CLAIMED],
-            )
-            for one in LISTINGS
-        ]
+        made = [results.line(one, "listings", "claimed", CLAIMED, "epsilon", listing=one)
+                for one in LISTINGS]  # fmt: skip
         made.append(Line("as claimed", CLAIMED, CLAIMED, style=":"))
         panel = Panel("", made, "claimed epsilon", "epsilon that it has")
         yield Figure("listings", "The epsilon that each listing has, against the claimed.", [panel])
-    if epsilons := _epsilons(results, "bayes"):
+    if epsilons := results.among("bayes", "epsilon"):
         panels = []
         for table in TABLES:
-            made = []
-            for way in WAYS:
-                given: list[dict[str, Any]] = [
-                    {"table": table, "way": way, "epsilon": e} for e in epsilons
-                ]
-                values = [results.mean("bayes", **one) for one in given]
-                made.append(
-                    Line(way, epsilons, values, [results.error("bayes", **o) for o in given])
-                )
+            made = [results.line(way, "bayes", "epsilon", epsilons, table=table, way=way)
+                    for way in WAYS]  # fmt: skip
             panels.append(Panel(table, made, "epsilon, total per person", "accuracy"))
         yield Figure("naive bayes", "Gaussian Naive Bayes with each mechanism.", panels)
 
 
 def statements(results: Results) -> Iterator[Statement]:
     """What the chapter states."""
-    epsilons = _epsilons(results, "error")
+    epsilons = results.among("error", "epsilon")
 
     def worst(name: str, epsilon: float, size: int = 1) -> float:
         return results.mean(

@@ -8,12 +8,12 @@ CSV file of every cell, plots, and a page.
 
 from __future__ import annotations
 
+import ast
 import csv
 import hashlib
 import io
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -23,8 +23,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.documents import write_atomic
+from discreet.papers.drawing import Figure, draw
+from discreet.papers.results import Cell, Results, Statement, Values, standard_error
 
-__all__ = ["Cell", "Figure", "Line", "Panel", "Paper", "Results", "Statement", "reproduce"]
+__all__ = ["PAPERS", "Paper", "Run", "left_out", "paper", "reproduce"]
 
 PAPERS = {
     "local-nb": "local_nb",
@@ -38,96 +40,7 @@ PAPERS = {
 JUDGED = "# ---------------------------------------------------------------- figures and verdicts"
 """Below this line of a module are words and plots, which do not change what was computed."""
 
-Values = Mapping[str, Sequence[float]]
 Advance = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of a figure: which figure, and the parameters, in a fixed order."""
-
-    figure: str
-    parameters: tuple[tuple[str, Any], ...]
-
-    @classmethod
-    def of(cls, figure: str, **parameters: Any) -> Cell:
-        """A cell with named parameters."""
-        return cls(figure, tuple(parameters.items()))
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self.parameters)[name]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a plot, with standard errors if it has any."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    error: Sequence[float] = ()
-    style: str = "-"
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    title: str
-    lines: Sequence[Line]
-    x: str
-    y: str
-    log_x: bool = False
-    log_y: bool = False
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of the paper in its own arrangement."""
-
-    name: str
-    caption: str
-    panels: Sequence[Panel]
-    columns: int = 2
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What the paper says, what was measured, and whether it holds."""
-
-    said: str
-    measured: str
-    verdict: str
-    because: str = ""
-
-
-@dataclass(frozen=True)
-class Results:
-    """The values of the cells that were computed."""
-
-    values: Mapping[Cell, Values]
-
-    def __contains__(self, cell: Cell) -> bool:
-        return cell in self.values
-
-    def series(self, figure: str, metric: str = "accuracy", **parameters: Any) -> Sequence[float]:
-        """The values of one cell."""
-        return self.values[Cell.of(figure, **parameters)][metric]
-
-    def mean(self, figure: str, metric: str = "accuracy", **parameters: Any) -> float:
-        """Their mean; NaN if the cell was not computed."""
-        cell = Cell.of(figure, **parameters)
-        found = self.values.get(cell, {}).get(metric, ())
-        return float(np.mean(found)) if len(found) else math.nan
-
-    def error(self, figure: str, metric: str = "accuracy", **parameters: Any) -> float:
-        """Standard error of the mean."""
-        found = self.values.get(Cell.of(figure, **parameters), {}).get(metric, ())
-        return _error(found)
-
-
-def _error(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
 class Paper(Protocol):
@@ -180,6 +93,17 @@ def paper(name: str) -> Any:
     return import_module(f"discreet.papers.{PAPERS[name]}")
 
 
+def left_out(name: str) -> str:
+    """What of a paper cannot be reproduced on this machine, and what it would need; or nothing.
+
+    Parameters
+    ----------
+    name : str
+        As on the command line.
+    """
+    return str(getattr(paper(name), "left_out", str)())
+
+
 def _digest(module: Any) -> str:
     """Digest of the code that the cells of a paper depend on."""
     package = Path(__file__).parent.parent
@@ -187,8 +111,28 @@ def _digest(module: Any) -> str:
     for place in (f"papers/{Path(module.__file__).name}", *module.CODE):
         path = package / place
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.update(file.read_text("utf-8").split(JUDGED)[0].encode())
+            found.update(_meaning(file.read_text("utf-8")).encode())
     return found.hexdigest()
+
+
+def _meaning(source: str) -> str:
+    """What of a module's source decides what is computed: no comments, layout, words or plots."""
+    tree = ast.parse(source.split(JUDGED)[0])
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [one for one in body if not _silent(one)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _silent(node: ast.AST) -> bool:
+    """Docstrings, the words of a page, and what is imported from here."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.ImportFrom):
+        return str(node.module).startswith("discreet.papers")
+    names = [ast.unparse(one) for one in node.targets] if isinstance(node, ast.Assign) else []
+    return names in (["TITLE"], ["NOTES"], ["SEEDING"])
 
 
 def _kept(run: Run, name: str, code: str, cell: Cell, repeats: int) -> Path:
@@ -280,9 +224,11 @@ def _written(name: str, module: Any, results: Results, run: Run, repeats: int) -
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / "cells.csv", _csv(results))
     page = [f"# {module.TITLE}", "", module.NOTES.strip(), ""]
+    page += [left_out(name), ""] if left_out(name) else []
+    seeds = getattr(module, "SEEDING", "repetition r has the seed r")
     page += [
         f"Made by `{run.command}`: {repeats} repetitions of every cell unless the text says "
-        f"otherwise; repetition r has the seed r. Every cell with its standard error is in "
+        f"otherwise; {seeds}. Every cell with its standard error is in "
         f"[cells.csv]({name}/cells.csv).",
         "",
     ]
@@ -312,85 +258,5 @@ def _csv(results: Results) -> str:
         named = " ".join(f"{key}={value}" for key, value in cell.parameters)
         for metric, values in metrics.items():
             row = [cell.figure, named, metric, len(values), f"{np.mean(values):.6g}"]
-            writer.writerow([*row, f"{_error(values):.3g}" if len(values) > 1 else ""])
+            writer.writerow([*row, f"{standard_error(values):.3g}" if len(values) > 1 else ""])
     return text.getvalue()
-
-
-COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a", "#8a5fd0", "#c2185b")
-MARKS = "os^Dvx*P"
-
-
-def draw(figure: Figure, stem: Path) -> bool:
-    """Write ``stem.svg`` and ``stem.png``; False where matplotlib is not installed.
-
-    Parameters
-    ----------
-    figure : Figure
-    stem : Path
-    """
-    try:
-        import matplotlib
-    except ImportError:
-        return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    columns = min(figure.columns, len(figure.panels))
-    rows = math.ceil(len(figure.panels) / columns)
-    names = dict.fromkeys(line.label for panel in figure.panels for line in panel.lines)
-    looks = {name: k for k, name in enumerate(names)}
-    width = 4.6 * columns if columns > 1 else 7.0
-    with pyplot.rc_context({"svg.hashsalt": "discreet", "svg.fonttype": "none", "font.size": 9}):
-        made, axes = pyplot.subplots(
-            rows, columns, figsize=(width, 3.4 * rows + 0.4), squeeze=False, layout="constrained"
-        )
-        for place, panel in zip(axes.flat, figure.panels, strict=False):
-            _panel(place, panel, looks)
-        for place in list(axes.flat)[len(figure.panels) :]:
-            place.set_visible(False)
-        handles: dict[str, Any] = {}
-        for place in axes.flat:
-            for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
-        longest = max(len(name) for name in looks)
-        across = max(1, min(len(looks), int(width * 72 / (5.0 * longest + 45))))
-        made.legend(
-            [handles[name] for name in looks], list(looks), loc="outside lower center", ncols=across
-        )
-        made.savefig(f"{stem}.svg", metadata={"Date": None})
-        made.savefig(f"{stem}.png", dpi=110)
-        pyplot.close(made)
-    return True
-
-
-def _panel(place: Any, panel: Panel, looks: Mapping[str, int]) -> None:
-    for line in panel.lines:
-        k = looks[line.label]
-        look: dict[str, Any] = {"color": COLOURS[k % 8], "linestyle": line.style, "linewidth": 1.4}
-        if len(line.x) > 1 and line.style == "-":
-            look |= {"marker": MARKS[k % 8], "markersize": 4}
-        if len(line.error):
-            look.pop("linestyle")
-            place.errorbar(line.x, line.y, line.error, label=line.label, capsize=2, **look)
-        else:
-            place.plot(line.x, line.y, label=line.label, **look)
-    place.set_title(panel.title, fontsize=10)
-    place.set_xlabel(panel.x)
-    place.set_ylabel(panel.y)
-    if panel.log_x:
-        _log_scale(place.xaxis, place.set_xscale)
-    if panel.log_y:
-        _log_scale(place.yaxis, place.set_yscale)
-    place.grid(alpha=0.3)
-
-
-def _log_scale(axis: Any, scale: Callable[[str], None]) -> None:
-    """Plain numbers that keep their distance: 1, 2, 5 of each decade, or 1 alone of many."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    scale("log")
-    low, high = axis.get_view_interval()
-    few = high / max(low, 1e-300) < 1e3
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())

@@ -1,87 +1,42 @@
 """Charts as HTML and SVG, for the demo, the report and the desk.
 
 A chart is text without scripts and without inline styles, so that it works under the policy
-``style-src 'self'``: looks come from ``charts.css`` (:func:`stylesheet`), and without it shapes
+``style-src 'self'``: looks come from ``charts.css`` (``drawing.stylesheet``), and without it shapes
 and dashes still tell the series apart. Horizontal places are percentages of the width, so letters
 keep their size on every screen. Labels are ordinary HTML that wraps: none can cover another. The
 numbers stand beside every picture, for those who cannot see it and for those who want to copy.
-
-Words and number formats are passed in (:class:`Words`), so that pages in any language use them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from pathlib import Path
+
+from discreet.report.drawing import (
+    Axis,
+    Picture,
+    Words,
+    at,
+    interval,
+    mark,
+    place_of,
+    points_text,
+    span_of,
+    ticks_between,
+)
 
 __all__ = [
-    "Axis",
     "Dot",
     "Line",
-    "Picture",
-    "Words",
     "dots",
     "hundred",
     "lines",
-    "percent",
-    "plain",
-    "stylesheet",
-    "whole_percent",
 ]
 
 SERIES = 6
 """Colours and shapes before they repeat."""
-
-
-def percent(value: float) -> str:
-    """A share in percent, one decimal.
-
-    >>> percent(0.714)
-    '71.4 %'
-    """
-    return f"{100 * value:.1f} %".replace("-", "\u2212")
-
-
-def whole_percent(value: float) -> str:
-    """A share in whole percent, for tick marks."""
-    return f"{100 * value:.3g} %".replace("-", "\u2212")
-
-
-def plain(value: float) -> str:
-    """A number with three significant digits."""
-    return f"{value:.3g}".replace("-", "\u2212")
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of a chart that are not data, and how numbers are written."""
-
-    label: str = ""
-    estimate: str = "estimate"
-    interval: str = "95 % interval"
-    to: str = "to"
-    numbers: str = "The numbers as a table"
-    number: Callable[[float], str] = percent
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A finished chart; templates that know ``__html__`` do not escape it a second time."""
-
-    html: str
-
-    def __str__(self) -> str:
-        return self.html
-
-    def __html__(self) -> str:
-        """The chart itself, for templates."""
-        return self.html
-
-    def _repr_html_(self) -> str:
-        return f"<style>{stylesheet()}</style>{self.html}"
 
 
 @dataclass(frozen=True)
@@ -106,67 +61,6 @@ class Line:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     reference: bool = False  # a thin dashed line without points: a baseline, a diagonal
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis measures, and between which values; None means as far as the data go."""
-
-    title: str = ""
-    low: float | None = None
-    high: float | None = None
-    log: bool = False
-    number: Callable[[float], str] = plain
-    ticks: Sequence[float] = field(default=())
-
-
-def stylesheet() -> str:
-    """The looks of all charts, light, dark and printed: to be served as a file or put in a page."""
-    return Path(__file__).with_name("charts.css").read_text("utf-8")
-
-
-def ticks_between(low: float, high: float, about: int = 4) -> list[float]:
-    """Round numbers from low to high.
-
-    >>> ticks_between(0.62, 0.81)
-    [0.65, 0.7, 0.75, 0.8]
-    """
-    rough = (high - low) / max(1, about)
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * k for k in (1, 2, 2.5, 5, 10) if unit * k >= rough * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
-
-
-def _span(values: Iterable[float], axis: Axis) -> tuple[float, float]:
-    """The limits of an axis: those given, or the data with a little room."""
-    known = [v for v in values if math.isfinite(v)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    room = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
-    if axis.log:
-        room = 0.0 if high > low else high / 2
-    low = low - room if axis.low is None else axis.low
-    high = high + room if axis.high is None else axis.high
-    return (low, high) if high > low else (low, low + 1.0)
-
-
-def _place(value: float, span: tuple[float, float], log: bool = False) -> float:
-    """Where a value lies between the limits, in percent, held inside."""
-    low, high = span
-    if log:
-        low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
-    return min(100.0, max(0.0, 100 * (value - low) / (high - low)))
-
-
-def _at(place: float) -> str:
-    return f"{place:.2f}".rstrip("0").rstrip(".")
-
-
-def _interval(low: float, high: float, words: Words) -> str:
-    return f"{words.number(low)} {words.to} {words.number(high)}"
-
-
-# ---------------------------------------------------------------- dots with intervals
 
 
 def dots(
@@ -198,14 +92,14 @@ def dots(
     """
     words, axis = words or Words(), axis or Axis(number=(words or Words()).number)
     ends = [v for row in rows for v in (row.value, row.low, row.high, *(row.faint or ()))]
-    span = _span([*ends, *([reference[1]] if reference else [])], axis)
+    span = span_of([*ends, *([reference[1]] if reference else [])], axis)
     ticks = list(axis.ticks) or ticks_between(*span)
     grid = "".join(
         f'<line class="grid" x1="{p}%" x2="{p}%" y1="0" y2="100%" stroke="currentColor"/>'
-        for p in (_at(_place(tick, span)) for tick in ticks)
+        for p in (at(place_of(tick, span)) for tick in ticks)
     )
     if reference:
-        place = _at(_place(reference[1], span))
+        place = at(place_of(reference[1], span))
         grid += (
             f'<line class="reference" x1="{place}%" x2="{place}%" y1="0" y2="100%" '
             'stroke="currentColor" stroke-dasharray="3 3"/>'
@@ -230,12 +124,12 @@ def dots(
 
 
 def _dot_row(row: Dot, grid: str, span: tuple[float, float], words: Words) -> str:
-    low, high, middle = (_at(_place(v, span)) for v in (row.low, row.high, row.value))
+    low, high, middle = (at(place_of(v, span)) for v in (row.low, row.high, row.value))
     faint = ""
     if row.faint is not None:
-        one, two = (_place(v, span) for v in row.faint)
+        one, two = (place_of(v, span) for v in row.faint)
         faint = (
-            f'<rect class="faint" x="{_at(one)}%" width="{_at(two - one)}%" y="7" height="14" '
+            f'<rect class="faint" x="{at(one)}%" width="{at(two - one)}%" y="7" height="14" '
             'fill="currentColor" fill-opacity="0.15"/>'
         )
     beyond = "".join(  # an interval that leaves the scale ends in an arrow head
@@ -251,7 +145,7 @@ def _dot_row(row: Dot, grid: str, span: tuple[float, float], words: Words) -> st
     return (
         f'<tr><th scope="row">{escape(row.label)}{note}</th>'
         f'<td class="number">{escape(words.number(row.value))}</td>'
-        f'<td class="number range">{escape(_interval(row.low, row.high, words))}</td>'
+        f'<td class="number range">{escape(interval(row.low, row.high, words))}</td>'
         '<td class="strip"><svg width="100%" height="28" direction="ltr" aria-hidden="true" '
         f'focusable="false">{grid}{faint}'
         f'<line class="range" x1="{low}%" x2="{high}%" y1="14" y2="14" stroke="currentColor" '
@@ -264,10 +158,10 @@ def _dot_row(row: Dot, grid: str, span: tuple[float, float], words: Words) -> st
 def _scale(ticks: Sequence[float], span: tuple[float, float], axis: Axis) -> str:
     texts = []
     for tick in ticks:
-        place = _place(tick, span)
+        place = place_of(tick, span)
         anchor = "start" if place < 8 else "end" if place > 92 else "middle"
         texts.append(
-            f'<text class="tick" x="{_at(place)}%" y="13" text-anchor="{anchor}" font-size="12" '
+            f'<text class="tick" x="{at(place)}%" y="13" text-anchor="{anchor}" font-size="12" '
             f'fill="currentColor">{escape(axis.number(tick))}</text>'
         )
     title = f'<span class="axis">{escape(axis.title)}</span>' if axis.title else ""
@@ -309,28 +203,28 @@ def lines(
     """
     words = words or Words()
     y = y or Axis(number=words.number)
-    wide = _span((v for one in series for v in one.x), x)
-    tall = _span((v for one in series for part in (one.y, one.low, one.high) for v in part), y)
+    wide = span_of((v for one in series for v in one.x), x)
+    tall = span_of((v for one in series for part in (one.y, one.low, one.high) for v in part), y)
     places = list(x.ticks) or sorted({v for one in series for v in one.x if not one.reference})
     if not x.log and not x.ticks:
         places = ticks_between(*wide, about=5)
-    kept = _apart([(tick, _place(tick, wide, x.log)) for tick in places])
+    kept = _apart([(tick, place_of(tick, wide, x.log)) for tick in places])
     drawn, count = [], [0, 0]  # references have kinds 0, -1, ...; series 1, 2, ...
     for one in series:
         count[one.reference] += 1
         drawn.append((1 - count[1] if one.reference else (count[0] - 1) % SERIES + 1, one))
-    floor = [(tick, 100 - _place(tick, tall)) for tick in list(y.ticks) or ticks_between(*tall)]
+    floor = [(tick, 100 - place_of(tick, tall)) for tick in list(y.ticks) or ticks_between(*tall)]
     across = "".join(
-        f'<line class="grid" x1="0" x2="100%" y1="{_at(p)}%" y2="{_at(p)}%" stroke="currentColor"/>'
+        f'<line class="grid" x1="0" x2="100%" y1="{at(p)}%" y2="{at(p)}%" stroke="currentColor"/>'
         for _, p in floor
     )
     heights = "".join(
-        f'<text class="tick" x="0" y="{_at(3 + 0.86 * p)}%" dy="-3" font-size="12" '
+        f'<text class="tick" x="0" y="{at(3 + 0.86 * p)}%" dy="-3" font-size="12" '
         f'fill="currentColor">{escape(y.number(tick))}</text>'
         for tick, p in floor
     )
     below = "".join(
-        f'<text class="tick" x="{_at(14 + 0.83 * p)}%" y="96%" text-anchor="middle" '
+        f'<text class="tick" x="{at(14 + 0.83 * p)}%" y="96%" text-anchor="middle" '
         f'font-size="12" fill="currentColor">{escape(x.number(tick))}</text>'
         for tick, p in kept
     )
@@ -372,14 +266,10 @@ def _points(
     log: bool,
 ) -> list[tuple[float, float]]:  # fmt: skip
     return [
-        (_place(a, wide, log), 100 - _place(b, tall))
+        (place_of(a, wide, log), 100 - place_of(b, tall))
         for a, b in zip(one.x, values, strict=True)
         if math.isfinite(b)
     ]
-
-
-def _text(points: Iterable[tuple[float, float]]) -> str:
-    return " ".join(f"{_at(a)},{_at(b)}" for a, b in points)
 
 
 DASHES = {1: "", 2: "7 3", 3: "2 2", 4: "9 3 2 3", 5: "5 2", 6: "1 2", 0: "3 3", -1: "10 4"}
@@ -408,10 +298,10 @@ def _band(
         edge = _points(one, one.high, wide, tall, log)
         edge += _points(one, one.low, wide, tall, log)[::-1]
         made = (
-            f'<polygon class="{_name(kind)} band" points="{_text(edge)}" fill="currentColor" '
+            f'<polygon class="{_name(kind)} band" points="{points_text(edge)}" fill="currentColor" '
             'fill-opacity="0.14"/>'
         )
-    points = _text(_points(one, one.y, wide, tall, log))
+    points = points_text(_points(one, one.y, wide, tall, log))
     return f'{made}<polyline points="{points}" {_drawn(kind)} vector-effect="non-scaling-stroke"/>'
 
 
@@ -419,33 +309,16 @@ def _marks(
     kind: int, one: Line, wide: tuple[float, float], tall: tuple[float, float], log: bool
 ) -> str:
     return "".join(
-        f'<svg x="{_at(a)}%" y="{_at(b)}%" overflow="visible">{_shape(kind)}</svg>'
+        f'<svg x="{at(a)}%" y="{at(b)}%" overflow="visible">{mark(kind)}</svg>'
         for a, b in _points(one, one.y, wide, tall, log)
     )
 
 
-def _shape(kind: int, x: float = 0, y: float = 0, r: float = 4.5) -> str:
-    """A mark that says which series it is without colour."""
-    name = f'class="series-{kind}"'
-    full, hollow = 'fill="currentColor"', 'fill="none" stroke="currentColor" stroke-width="2"'
-    if kind in (1, 5):
-        centre = f'cx="{_at(x)}" cy="{_at(y)}" r="{r:g}"'
-        return f"<circle {name} {centre} {full if kind == 1 else hollow}/>"
-    if kind in (2, 6):
-        corner = f'x="{_at(x - r)}" y="{_at(y - r)}" width="{2 * r:g}" height="{2 * r:g}"'
-        return f"<rect {name} {corner} {full if kind == 2 else hollow}/>"
-    corners = [(0, -r - 1), (r + 1, r), (-r - 1, r)]
-    if kind == 4:
-        corners = [(0, -r - 1), (r + 1, 0), (0, r + 1), (-r - 1, 0)]
-    points = _text((x + a, y + b) for a, b in corners)
-    return f'<polygon {name} points="{points}" {full}/>'
-
-
 def _swatch(kind: int) -> str:
-    mark = _shape(kind, 16, 8) if kind > 0 else ""
+    shape = mark(kind, 16, 8) if kind > 0 else ""
     return (
         '<svg class="swatch" width="32" height="16" aria-hidden="true" focusable="false">'
-        f'<line x1="0" x2="32" y1="8" y2="8" {_drawn(kind)}/>{mark}</svg>'
+        f'<line x1="0" x2="32" y1="8" y2="8" {_drawn(kind)}/>{shape}</svg>'
     )
 
 
@@ -474,7 +347,7 @@ def _numbers(series: Sequence[Line], x: Axis, words: Words) -> str:
                 k = list(one.x).index(place)
                 text = words.number(one.y[k])
                 if len(one.low):
-                    text += f" ({_interval(one.low[k], one.high[k], words)})"
+                    text += f" ({interval(one.low[k], one.high[k], words)})"
             cells += f'<td class="number">{escape(text)}</td>'
         body += f'<tr><th scope="row">{escape(x.number(place))}</th>{cells}</tr>'
     return (
@@ -509,11 +382,11 @@ def hundred(kinds: Sequence[tuple[int, str]], *, title: str) -> Picture:
     order = (1, 4, 2, 3)  # disc, diamond, square, triangle: far apart in shape
     marks = [order[k] for k, (count, _) in enumerate(kinds) for _ in range(count)]
     drawn = "".join(
-        _shape(kind, 10 + 20 * (k % 10), 10 + 20 * (k // 10), 6) for k, kind in enumerate(marks)
+        mark(kind, 10 + 20 * (k % 10), 10 + 20 * (k // 10), 6) for k, kind in enumerate(marks)
     )
     legend = "".join(
         '<li><svg class="swatch" width="16" height="16" aria-hidden="true" focusable="false">'
-        f"{_shape(order[k], 8, 8, 5.5)}</svg> {count} {escape(text)}</li>"
+        f"{mark(order[k], 8, 8, 5.5)}</svg> {count} {escape(text)}</li>"
         for k, (count, text) in enumerate(kinds)
     )
     summary = ", ".join(f"{count} {text}" for count, text in kinds)

@@ -10,17 +10,9 @@ from pathlib import Path
 
 from discreet import __version__
 from discreet.privacy import rounded_up
-from discreet.report.charts import (
-    Axis,
-    Dot,
-    Line,
-    dots,
-    lines,
-    percent,
-    stylesheet,
-    whole_percent,
-)
+from discreet.report.charts import Dot, Line, dots, lines
 from discreet.report.comparison import Cell, Comparison
+from discreet.report.drawing import Axis, percent, stylesheet, whole_percent
 from discreet.report.methods import METHODS, TRUST
 
 __all__ = ["page_of"]

@@ -163,12 +163,11 @@ def bin_of(number: Any, inner: Sequence[float], missing: int) -> Any:
     """
     import ibis
 
-    def among(low: int, high: int) -> Any:
-        if low == high:
-            return ibis.literal(low, "int32")
-        middle = (low + high) // 2
-        return ibis.ifelse(
-            number < double(inner[middle]), among(low, middle), among(middle + 1, high)
-        )
-
-    return number.isnull().ifelse(ibis.literal(missing, "int32"), among(0, len(inner)))
+    codes = [ibis.literal(code, "int32") for code in range(len(inner) + 1)]
+    while inner:  # the edge between two neighbours tells them apart; then between two pairs, …
+        joined = [
+            ibis.ifelse(number < double(edge), below, above)
+            for edge, below, above in zip(inner[::2], codes[::2], codes[1::2], strict=False)
+        ]
+        codes, inner = joined + codes[2 * len(joined) :], inner[1::2]
+    return number.isnull().ifelse(ibis.literal(missing, "int32"), codes[0])

@@ -20,16 +20,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Integers
-from discreet.encoding import Bins, Grid, class_codes, columns_of
+from discreet.arrays import Array
+from discreet.encoding import Cells, Grid, cells_of, class_codes, columns_of
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
 from discreet.tables.engines import fetched, kind_of, open_rows, open_table, reading
+from discreet.tables.in_memory import USUAL, Contents, count_arrays
 from discreet.tables.queries import Queries, check_numbers
 
 __all__ = ["count", "open_table"]
@@ -43,11 +44,9 @@ LARGEST_PAIR = 10_000
 def count(
     source: Any,
     schema: Schema,
-    y: Any = None,
+    contents: Contents = USUAL,
     *,
-    bins: Bins | None = None,
-    moments: Literal["float", "grid"] | None = "float",
-    order: bool = False,
+    y: Any = None,
     weights: Any = None,
     progress: Progress | None = None,
 ) -> Statistics:
@@ -59,14 +58,10 @@ def count(
         See :func:`open_table`. Columns are found by name, those of an array by position.
     schema : Schema
         Every value is held against it.
+    contents : Contents
+        What to count beside classes and categories: bins, sums, order statistics.
     y : array, optional
         The classes, where the source does not hold them itself.
-    bins : int or mapping, optional
-        Also count numeric features by bin.
-    moments : {"float", "grid", None}
-        Sums of numeric features: accurate floats, exact integers on the public grid, or none.
-    order : bool, default False
-        Also keep per-class order statistics on the grid.
     weights : array or str, optional
         How much each row counts: an array beside arrays, else the name of a column.
     progress : callable, optional
@@ -78,22 +73,23 @@ def count(
     """
     kind = kind_of(source)
     if kind == "arrays" or (y is not None and kind == "frame"):
-        return _count_arrays(source, schema, y, weights, bins=bins, moments=moments, order=order)
+        return _count_arrays(source, schema, contents, y, weights)
     if y is not None:
         raise SchemaError(f"the classes are read from the column {schema.target}; leave y out")
     if not (weights is None or isinstance(weights, str)):
         raise SchemaError("the weights of a table are one of its columns; give its name")
-    if weights is not None and moments == "grid":
+    if weights is not None and contents.moments == "grid":
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
     wanted = [*schema.names, schema.target, *([weights] if weights else [])]
     with reading(source):
         table = open_rows(_narrow(source, wanted) if kind == "frame" else source, wanted)
-        return Counting(Queries(table, schema, weights, bins), progress).run(moments, order)
+        queries = Queries(table, schema, weights, cells_of(schema, contents.bins))
+        return Counting(queries, progress).run(contents.moments, contents.order)
 
 
-def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any) -> Statistics:
-    from discreet.tables.in_memory import count_arrays
-
+def _count_arrays(
+    source: Any, schema: Schema, contents: Contents, y: Any, weights: Any
+) -> Statistics:
     if isinstance(weights, str):
         raise SchemaError("the weights of an array are an array with one number per row")
     if y is not None:
@@ -106,7 +102,7 @@ def _count_arrays(source: Any, schema: Schema, y: Any, weights: Any, **how: Any)
     for name in schema.names:
         if len(columns[name]) != len(codes):
             raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(codes)}")
-    return count_arrays(schema, columns, codes, weights=weights, **how)
+    return count_arrays(schema, columns, codes, contents, weights)
 
 
 def _narrow(frame: Any, wanted: list[str]) -> Any:
@@ -147,38 +143,36 @@ class Counting:
     done: int = field(default=0, init=False)
     total: int = field(default=1, init=False)
 
-    def totals(self) -> Array:
-        """How many rows each class has; nothing else is looked at."""
-        where, result, _ = self._fetch(self.rows.totals(), 1)
-        return self._added(result, "n", where)
-
-    def run(self, moments: str | None, order: bool) -> Statistics:
-        """Exact statistics; parameters as those of :func:`count`."""
+    def run(self, moments: str | None = None, order: bool = False) -> Statistics:
+        """Exact statistics; parameters as those of :class:`Contents`."""
         numeric, cells = self.rows.numeric, self.rows.cells
         groups = pairs({name: one.size for name, one in cells.items()})
         ordered = numeric if order else []
         floats = bool(moments == "float" and numeric)
         self.total = 1 + floats + len(groups) + len(ordered)
-        totals, sums = self._by_class(moments)
+        totals, sums = self.by_class(numeric, moments)
         found = dict(pair for group in groups for pair in self._tables(group))
         tables = {name: found[name] for name in cells}
         orders = {feature.name: self._order(feature) for feature in ordered}
         return Statistics(self.rows.schema, totals, tables=tables, moments=sums, orders=orders)
 
     def _fetch(
-        self, query: Any, most: int, lookups: Sequence[Callable[[Any], int]] = ()
-    ) -> tuple[Integers, Any, list[Integers]]:
+        self, query: Any, most: int, cells: Sequence[Cells] = ()
+    ) -> tuple[Array, Any, list[Array]]:
         """Run a query whose first column is the class, followed by the columns ``a0``, ``a1`` ...
 
-        Gives class indices, all columns, and the cells that ``lookups`` find for ``a0``, ``a1`` ...
+        Gives class indices, all columns, and the indices of cells for ``a0``, ``a1`` ...
         """
         most *= self.rows.most_keys(self.rows.schema.target)
         result = fetched(query.limit(most + 1))
         self.done += 1
         if self.progress is not None:
             self.progress(self.done, self.total)
-        where = _indices(result.column("y"), self.rows.target.index)
-        found = [_indices(result.column(f"a{i}"), index) for i, index in enumerate(lookups)]
+        where = self.rows.target.column(result.column("y"))
+        found = []
+        for i, one in enumerate(cells):  # a query gives the bin of a number, else the value
+            column = result.column(f"a{i}")
+            found.append(column.to_numpy() if one.edges else one.column(column))
         if result.num_rows > most:  # a sum over some of the groups would not be the count
             raise SchemaError(
                 f"the table has more than {most} groups of classes and values, more than the "
@@ -187,12 +181,16 @@ class Counting:
             )
         return where, result, found
 
-    def _by_class(self, moments: str | None) -> tuple[Array, dict[str, Moments]]:
-        """Totals and moments, from one query or, for floats, two."""
-        where, result, _ = self._fetch(self.rows.by_class(moments), 1)
-        check_numbers(self.rows, result)
+    def by_class(
+        self, numeric: Sequence[Numeric] = (), moments: str | None = None
+    ) -> tuple[Array, dict[str, Moments]]:
+        """Totals and, of all numeric features or none, moments: one query or, for floats, two.
+
+        The values of the features that are named are checked; no others are looked at.
+        """
+        where, result, _ = self._fetch(self.rows.by_class(moments, numeric), 1)
+        check_numbers(self.rows, numeric, result)
         totals = self._added(result, "n", where)
-        numeric = self.rows.numeric
         if moments is None or not numeric:
             return totals, {}
         names = [feature.name for feature in numeric]
@@ -243,12 +241,10 @@ class Counting:
 
     def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
         most = prod(self.rows.most_keys(name) for name in group)
-        # a query gives the bin of a number, and of everything else the value
-        lookups = [int if (one := self.rows.cells[name]).edges else one.index for name in group]
-        where, result, found = self._fetch(self.rows.by_cells(group), most, lookups)
-        for name, cell in zip(group, found, strict=True):
-            cells = self.rows.cells[name]
-            yield name, Table(cells, self._added(result, "n", where, cell, width=cells.size))
+        cells = [self.rows.cells[name] for name in group]
+        where, result, found = self._fetch(self.rows.by_cells(group), most, cells)
+        for name, one, cell in zip(group, cells, found, strict=True):
+            yield name, Table(one, self._added(result, "n", where, cell, width=one.size))
 
     def _order(self, feature: Numeric) -> Order:
         grid = Grid.of(feature)
@@ -257,17 +253,3 @@ class Counting:
         levels, position = np.unique(found, return_inverse=True)
         counts = self._added(result, "n", where, position, width=len(levels), kind=np.int64)
         return Order(feature, grid, levels, counts)
-
-
-def _indices(column: Any, index: Callable[[Any], int]) -> Integers:
-    """Look every distinct key up once."""
-    import pyarrow as pa
-
-    encoded = column.combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = pa.concat_arrays(encoded.chunks)
-    if pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_decode()
-    encoded = encoded.dictionary_encode(null_encoding="encode")
-    found = np.array([index(value) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
-    return found[encoded.indices.to_numpy(zero_copy_only=False)] if len(encoded) else found

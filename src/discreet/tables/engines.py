@@ -10,6 +10,7 @@ import csv
 import glob
 import gzip
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -49,14 +50,26 @@ _OPENED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+DATABASE_SUFFIXES = {
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
+}
+REMOTE = ("s3", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "http", "https", "ftp", "sftp", "file")
+"""Addresses of files rather than of databases."""
 EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
+UTF8 = "save it as UTF-8 (spreadsheets call it 'CSV UTF-8')"
 
 
 def kind_of(source: Any) -> SourceKind:
     """What a source is; a file is looked up, not opened."""
-    if _is_path(source):
+    if isinstance(source, str) and ("://" in source or source.startswith("spark:")):
+        return "url"
+    if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        first, bare = _files(path)[0], path.lower().removesuffix(".gz")
+        first, bare = files_of(path)[0], path.lower().removesuffix(".gz")
         if bare.endswith(PARQUET_SUFFIXES):
             return "parquet"
         if bare.endswith(CSV_SUFFIXES):
@@ -64,20 +77,21 @@ def kind_of(source: Any) -> SourceKind:
         with reading(first), open(first, "rb") as file:
             if file.read(4) == b"PAR1":
                 return "parquet"
-        raise FormatError(f"{path}: its name must end in .csv, .tsv, .csv.gz or .parquet")
-    if isinstance(source, str):
-        return "url"
+        raise FormatError(f"{path}: {_other_file(path)}")
     library = type(source).__module__.split(".")[0]
     if library == "pyspark":
         return "spark"
     return "ibis" if library == "ibis" else "arrays" if _in_memory(source, library) else "frame"
 
 
-def _is_path(source: Any) -> bool:
-    """Whether a source is the path or glob of files, not the address of a database or of Spark."""
-    if isinstance(source, str):
-        return "://" not in source and not source.startswith("spark:")
-    return isinstance(source, os.PathLike)
+def _other_file(path: str) -> str:
+    """The way out for a file that is neither CSV nor Parquet."""
+    suffix = os.path.splitext(path)[1].lower()
+    if engine := DATABASE_SUFFIXES.get(suffix):
+        return f"is a database; write which table of it: {engine}://{path}#table"
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return "is a spreadsheet; save it as CSV (UTF-8) and give that"
+    return "its name must end in .csv, .tsv, .csv.gz or .parquet; rename or convert it"
 
 
 def _in_memory(source: Any, library: str) -> bool:
@@ -91,7 +105,7 @@ def _in_memory(source: Any, library: str) -> bool:
     )
 
 
-def _files(path: str) -> list[str]:
+def files_of(path: str) -> list[str]:
     """The files of a path or glob, in order."""
     if os.path.isdir(path):
         raise FormatError(f"{path}: is a folder; write which files you mean: {path}/*.parquet")
@@ -115,12 +129,30 @@ def reading(source: Any) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        if not _is_path(source):
+        if not isinstance(source, (str, os.PathLike)) or kind_of(source) == "url":
             raise
-        said = (str(error) or type(error).__name__).splitlines()
-        kept = [line.strip() for line in said if line.strip() and "Original Line" not in line]
-        reason = " ".join(kept[:2]).split("LINE 1:")[0].strip()
-        raise FormatError(f"{source}: cannot be read: {reason}") from None
+        raise FormatError(f"{source}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Why a file cannot be read; DuckDB would quote the row, which is somebody's."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not text in UTF-8; {UTF8}"
+    if (place := re.search(r"CSV Error on Line: (\d+)", said)) is None:
+        return f"cannot be read: {said.splitlines()[0].split('LINE 1:')[0].strip()}"
+    line, reason = f"line {place.group(1)}", "does not follow the rules of CSV; look at it"
+    if columns := re.findall(r"^Expected Number of Columns: (\d+) Found: (\d+)$", said, re.M):
+        named, found = columns[-1]
+        few = "add what is missing" if int(found) < int(named) else "put such values in quotes"
+        reason = f"has {found} values, but the first line names {named} columns; {few}"
+    elif re.search(r"^Value with unterminated quote found", said, re.M):
+        reason = "opens a quotation mark that is not closed; close it, or write it twice"
+    elif re.search(r"^Invalid unicode", said, re.M):
+        reason = f"is not text in UTF-8; {UTF8}"
+    elif re.search(r"^Maximum line size", said, re.M):
+        reason = "is longer than 2 MB; is it a CSV file, with all quotation marks closed?"
+    return f"{line} {reason}"
 
 
 def open_table(source: Any, *, table: str | None = None, typed: bool = False) -> Any:
@@ -151,7 +183,7 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
         engine.con.register("rows", _arrow(source))
         return engine.table("rows")
     path = os.fspath(source)
-    files = _files(path)
+    files = files_of(path)
     names = [glob.escape(file) for file in files]
     with reading(source):
         if kind == "parquet":
@@ -196,16 +228,25 @@ def open_rows(
     return engine.table("parsed_rows")
 
 
-def arrow_batches(table: Any, rows: int) -> Any:
-    """The rows of an ibis table as Arrow batches of at most so many rows."""
-    engine = table.get_backend()
-    if engine.name != "duckdb":
-        return engine.to_pyarrow_batches(table, chunk_size=rows)
-    # not through ibis, whose release 12 calls what DuckDB 2 has renamed
-    relation = engine.con.sql(engine.compile(table))
-    if hasattr(relation, "to_arrow_reader"):
-        return relation.to_arrow_reader(rows)
-    return relation.fetch_arrow_reader(rows)
+def arrow_batches(table: Any, rows: int, source: Any = None) -> Iterator[Any]:
+    """The rows of an ibis table as Arrow batches of at most so many rows.
+
+    What cannot be read is said of the file ``source``, if that is one.
+    """
+    engine = table.get_backend()  # held to the end: it closes when nobody holds it
+    with reading(source):
+        if engine.name != "duckdb":
+            reader = engine.to_pyarrow_batches(table, chunk_size=rows)
+        else:  # not through ibis, whose release 12 calls what DuckDB 2 has renamed
+            relation = engine.con.sql(engine.compile(table))
+            new = hasattr(relation, "to_arrow_reader")
+            reader = (relation.to_arrow_reader if new else relation.fetch_arrow_reader)(rows)
+    while True:
+        with reading(source):
+            batch = next(reader, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
@@ -228,23 +269,10 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
         columns_of(dict.fromkeys(table.columns), names)
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
-    engine = table.get_backend()
-    with reading(source):
-        # counting does not care which row comes first, but here the first row is row 0
-        engine.raw_sql("SET preserve_insertion_order = true")
-        reader = arrow_batches(table.select(*names), ROWS_HELD)
-    pieces = _pieces(source, reader, engine)
+    # counting does not care which row comes first, but here the first row is row 0
+    table.get_backend().raw_sql("SET preserve_insertion_order = true")
+    pieces = arrow_batches(table.select(*names), ROWS_HELD, source)
     return chain([first] if (first := next(pieces, None)) is not None else [], pieces)
-
-
-def _pieces(source: str, reader: Any, engine: Any) -> Iterator[Any]:
-    """Batch after batch; the engine is held because it closes when nobody holds it."""
-    while True:
-        with reading(source):
-            batch = next(reader, None)
-        if batch is None:
-            return
-        yield batch
 
 
 def _duckdb() -> Any:
@@ -274,7 +302,10 @@ def _csv_options(files: list[str], typed: bool) -> dict[str, Any]:
 def _header(file: str) -> tuple[list[str], str]:
     opened = gzip.open if file.lower().endswith(".gz") else open
     with opened(file, "rb") as lines:
-        first = lines.readline(1 << 20).decode("utf-8-sig")
+        raw = lines.readline(1 << 20)
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise FormatError(f"{file}: is text in UTF-16; {UTF8}")
+    first = raw.decode("utf-8-sig")
     if not first.strip():
         raise FormatError(f"{file}: is empty; a CSV file starts with the names of its columns")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
@@ -322,13 +353,28 @@ def _connected(url: str, table: str | None) -> Any:
     address, _, fragment = url.partition("#")
     scheme = urlsplit(address).scheme
     name = table or fragment
+    if scheme in REMOTE:
+        raise FormatError(
+            f"{scheme}: files are read from this machine only; fetch it first and give its path"
+        )
     if not name:
-        raise SchemaError(f"{scheme}: which table? write table='name', or {scheme}://…#name")
+        raise SchemaError(f"{scheme}: which table? write it after the address: {scheme}://…#name")
     try:
         engine = ibis.connect(address)
     except ImportError as error:
-        package, extra = EXTRAS.get(scheme, (error.name or scheme, "postgres"))
-        raise MissingDependencyError(package, extra) from None
+        if scheme in EXTRAS:
+            raise MissingDependencyError(*EXTRAS[scheme]) from None
+        raise FormatError(
+            f"{scheme}: its driver ({error.name or scheme}) is not installed; run: "
+            f"pip install 'ibis-framework[{scheme}]'"
+        ) from None
+    except ValueError as error:
+        if "connect to" not in str(error):
+            raise FormatError(f"{scheme}: the address is not valid: {error}") from None
+        raise FormatError(
+            f"{scheme}: there is no such kind of database; write duckdb://, sqlite://, "
+            "postgres:// or another one that ibis knows"
+        ) from None
     except Exception as error:  # every driver has errors of its own
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise FormatError(f"{scheme}: the database cannot be reached: {reason}") from None

@@ -1,41 +1,69 @@
 """Exact statistics of columns that already lie in memory, with numpy alone.
 
-`Counter` takes plain numbers the fast way: the cell of a number is looked up in a fine public table
+`binned` takes plain numbers the fast way: the cell of a number is looked up in a fine public table
 instead of searched for; near a cut point it is searched for after all. The result is the same,
 exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, CellCodes, Floats
-from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
+from discreet.encoding import Bins, Cells, Grid, cells_of, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
 
-__all__ = ["Binner", "Counter", "check_weights", "class_moments", "count_arrays"]
+__all__ = [
+    "Binner",
+    "Contents",
+    "binned",
+    "check_weights",
+    "class_moments",
+    "count_arrays",
+    "table_of",
+]
 
 CHUNK = 4096
 FINE = 1 << 15
 CACHED = 1 << 15
-"""Rows that `Counter` works on at once, so that they stay in the processor's cache."""
+"""Rows that are worked on at once, so that they stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What exact statistics hold, beside class totals and the tables of categorical features.
+
+    Parameters
+    ----------
+    bins : int or mapping, optional
+        Also count numeric features by bin.
+    moments : {"float", "grid", None}
+        Sums of numeric features: accurate floats, exact integers on the public grid, or none.
+    order : bool, default False
+        Also keep per-class order statistics on the grid.
+    """
+
+    bins: Bins | None = None
+    moments: Literal["float", "grid"] | None = "float"
+    order: bool = False
+
+
+USUAL = Contents()
 
 
 def count_arrays(
     schema: Schema,
     columns: Mapping[str, Any],
     codes: CellCodes,
-    *,
+    contents: Contents = USUAL,
     weights: Floats | None = None,
-    bins: Bins | None = None,
-    moments: Literal["float", "grid"] | None = "float",
-    order: bool = False,
 ) -> Statistics:
     """Count columns by class.
 
@@ -45,38 +73,32 @@ def count_arrays(
     columns : mapping of feature name to column
     codes : array of int
         The class index of each row.
+    contents : Contents
     weights : array of float, optional
         How much each row counts; only for statistics that promise nothing.
-    bins : int or mapping, optional
-        Also count numeric features by bin.
-    moments : {"float", "grid", None}
-        Sums of numeric features: accurate floats, exact integers on the public grid, or none.
-    order : bool, default False
-        Also keep per-class order statistics on the grid.
     """
     classes = len(schema.classes)
     weights = check_weights(weights, len(codes))
     totals = np.bincount(codes, weights, minlength=classes)
+    cells = cells_of(schema, contents.bins)
     tables: dict[str, Table] = {}
     sums: dict[str, Moments] = {}
     orders: dict[str, Order] = {}
     floating: list[tuple[Numeric, Floats]] = []
     for feature in schema.features:
         column, name = columns[feature.name], feature.name
-        if isinstance(feature, Categorical):
-            cells = Cells.of(schema, name)
-            tables[name] = _table(cells, cells.column(column), codes, classes, weights)
-            continue
-        numbers = numbers_of(feature, column, schema.missing_tokens, schema.outliers)
-        if bins is not None:
-            cells = Cells.of(schema, name, bins)
-            tables[name] = _table(cells, cells.column(numbers), codes, classes, weights)
-        if moments == "float":
-            floating.append((feature, numbers))
-        elif moments == "grid":
-            sums[name] = _grid_moments(feature, numbers, codes, classes, weights)
-        if order:
-            orders[name] = _order(feature, numbers, codes, classes)
+        if isinstance(feature, Numeric):
+            column = numbers_of(feature, column, schema.missing_tokens, schema.outliers)
+            if contents.moments == "float":
+                floating.append((feature, column))
+            elif contents.moments == "grid":
+                sums[name] = _grid_moments(feature, column, codes, classes, weights)
+            if contents.order:
+                orders[name] = _order(feature, column, codes, classes)
+        if name in cells:
+            tables[name] = table_of(
+                cells[name], cells[name].column(column), codes, classes, weights
+            )
     if floating:
         numeric = [numbers for _, numbers in floating]
         sums.update(class_moments([f for f, _ in floating], numeric, codes, classes, weights))
@@ -95,9 +117,14 @@ def check_weights(weights: Any, rows: int) -> Floats | None:
     return checked
 
 
-def _table(
-    cells: Cells, cell: NDArray[Any], codes: NDArray[Any], classes: int, weights: Floats | None
+def table_of(
+    cells: Cells,
+    cell: NDArray[Any],
+    codes: NDArray[Any],
+    classes: int,
+    weights: Floats | None = None,
 ) -> Table:
+    """Class-by-cell counts of rows whose cell and class are known."""
     flat = codes.astype(np.int64) * cells.size + cell
     counts = np.bincount(flat, weights, minlength=classes * cells.size)
     return Table(cells, counts.reshape(classes, cells.size))
@@ -230,29 +257,27 @@ class Binner:
             cell[absent] = self.cells.missing
         return np.asarray(cell)
 
+    def column(self, column: NDArray[Any]) -> NDArray[Any]:
+        """The same for a whole column, chunk by chunk."""
+        parts = (column[start : start + CACHED] for start in range(0, len(column), CACHED))
+        return np.concatenate([self(np.ascontiguousarray(part)) for part in parts])
 
-class Counter:
-    """Class-by-cell tables of numeric features that grow with every batch of rows."""
 
-    def __init__(self, cells: Mapping[str, Cells], classes: int) -> None:
-        self.cells, self.classes = cells, classes
-        self.binners = {name: Binner(one) for name, one in cells.items()}
-        self.counts = {n: np.zeros(classes * c.size, dtype=np.int64) for n, c in cells.items()}
-
-    def add(self, columns: Mapping[str, NDArray[Any]], codes: NDArray[Any]) -> None:
-        """Count a batch, chunk by chunk."""
+def binned(
+    cells: Mapping[str, Cells],
+    batches: Iterable[tuple[Mapping[str, NDArray[Any]], NDArray[Any]]],
+    classes: int,
+) -> dict[str, Table]:
+    """Class-by-cell tables of numeric features, over batches of columns and class indices."""
+    binners = {name: Binner(one) for name, one in cells.items()}
+    counts = {n: np.zeros(classes * one.size, dtype=np.int64) for n, one in cells.items()}
+    for columns, codes in batches:
         for start in range(0, len(codes), CACHED):
             part = slice(start, start + CACHED)
             own = codes[part].astype(np.intp)
-            rows = {size: own * size for size in {one.size for one in self.cells.values()}}
-            for name, binner in self.binners.items():
-                size = self.cells[name].size
+            rows = {size: own * size for size in {one.size for one in cells.values()}}
+            for name, binner in binners.items():
+                size = cells[name].size
                 cell = binner(np.ascontiguousarray(columns[name][part]))
-                self.counts[name] += np.bincount(rows[size] + cell, minlength=self.classes * size)
-
-    def tables(self) -> dict[str, Table]:
-        """What has been counted so far."""
-        return {
-            name: Table(one, self.counts[name].reshape(self.classes, one.size))
-            for name, one in self.cells.items()
-        }
+                counts[name] += np.bincount(rows[size] + cell, minlength=classes * size)
+    return {n: Table(one, counts[n].reshape(classes, one.size)) for n, one in cells.items()}

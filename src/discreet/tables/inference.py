@@ -16,11 +16,8 @@ from discreet.errors import PrivacyWarning, SchemaError
 from discreet.schema import (
     Categorical,
     Feature,
-    Missing,
     Numeric,
-    Outliers,
     Schema,
-    Unseen,
     Value,
     text_of,
 )
@@ -38,11 +35,9 @@ def infer_schema(
     target: str,
     *,
     categorical: Iterable[str] = (),
-    missing: Missing = "skip",
-    outliers: Outliers = "error",
-    unseen: Unseen = "error",
     missing_tokens: Sequence[str] = (),
     warn: bool = True,
+    **treatment: Any,
 ) -> Schema:
     """Take a schema from data, and warn about everything that was taken.
 
@@ -54,10 +49,12 @@ def infer_schema(
         The name of the class column.
     categorical : iterable of str
         Numeric columns to treat as categories.
-    missing, outliers, unseen, missing_tokens
+    missing_tokens : sequence of str
         As in :class:`~discreet.Schema`.
     warn : bool, default True
         Whether to raise the warning; only for callers that say the same in their own words.
+    **treatment
+        ``missing``, ``outliers`` and ``unseen`` of the schema, handed on to it.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def infer_schema(
         features = [reader.feature(name, name in chosen) for name in rows.columns if name != target]
         classes = reader.values(target, "class")
     schema = Schema(
-        features, target, classes, missing, outliers, unseen, missing_tokens, inferred=True
+        features, target, classes, missing_tokens=missing_tokens, inferred=True, **treatment
     )
     if warn:
         warnings.warn(_taken(schema), PrivacyWarning, stacklevel=3)

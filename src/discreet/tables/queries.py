@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.encoding import Bins, Cells, Grid, numbers_of, refuse_infinity
+from discreet.encoding import Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.tables.columns import bin_of, double, key, not_whole, numbers
@@ -29,18 +29,15 @@ class Queries:
     schema : Schema
     weights : str or None
         Name of the column of weights.
-    bins : int, mapping or None
-        How numeric features are cut, if they are.
+    cells : mapping of feature name to Cells
+        Of the features that are counted by cell.
     """
 
-    def __init__(self, table: Any, schema: Schema, weights: str | None, bins: Bins | None) -> None:
-        self.table, self.schema, self.weights = table, schema, weights
+    def __init__(
+        self, table: Any, schema: Schema, weights: str | None, cells: Mapping[str, Cells]
+    ) -> None:
+        self.table, self.schema, self.weights, self.cells = table, schema, weights, cells
         self.numeric = [f for f in schema.features if isinstance(f, Numeric)]
-        self.cells = {
-            feature.name: Cells.of(schema, feature, 8 if bins is None else bins)
-            for feature in schema.features
-            if bins is not None or not isinstance(feature, Numeric)
-        }
         self.target = Cells.of(schema, schema.target)
 
     def most_keys(self, name: str) -> int:
@@ -48,20 +45,15 @@ class Queries:
         cells = self.target if name == self.schema.target else self.cells[name]
         return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
 
-    def totals(self) -> Any:
-        """Totals by class, and nothing else."""
-        rows = self._numbers(())
-        return rows.group_by("y").agg(n=self._sum(rows))
-
-    def by_class(self, moments: str | None) -> Any:
-        """Totals, extremes and sums of all numeric features, by class."""
-        rows = self._numbers(self.numeric)
+    def by_class(self, moments: str | None, numeric: Sequence[Numeric]) -> Any:
+        """Totals, and extremes and sums of numeric features, by class."""
+        rows = self._numbers(numeric)
         if moments is not None:
-            rows = rows.mutate(**self._clipped(rows, self.numeric, moments == "grid"))
+            rows = rows.mutate(**self._clipped(rows, numeric, moments == "grid"))
         found: dict[str, Any] = {"n": self._sum(rows), "rows": rows.count()}
         if self.weights is not None:
             found |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
-        for j, feature in enumerate(self.numeric):
+        for j, feature in enumerate(numeric):
             x = rows[f"x{j}"]
             found |= {f"p{j}": x.count(), f"lo{j}": x.min(), f"hi{j}": x.max()}
             if f"t{j}" in rows.columns:
@@ -110,12 +102,11 @@ class Queries:
                 raw[f"a{position}"] = key(self.table[name], self.cells[name])
         rows = self._numbers(numeric, raw)
         if numeric:
-            rows = rows.mutate(**self._clipped(rows, numeric, False))
             codes = {}
             for j, feature in enumerate(numeric):
                 cells = self.cells[feature.name]
                 missing = -1 if cells.missing is None else cells.missing
-                code = bin_of(rows[f"v{j}"], cells.edges[1:-1], missing)
+                code = bin_of(rows[f"x{j}"], cells.edges[1:-1], missing)
                 codes[f"a{names.index(feature.name)}"] = code
             rows = rows.mutate(**codes)
         keys = [f"a{position}" for position in range(len(names))]
@@ -174,8 +165,8 @@ class Queries:
         return found
 
 
-def check_numbers(rows: Queries, result: Any) -> None:
-    """Hold the extremes of every numeric column against the schema, as if they were the column."""
+def check_numbers(rows: Queries, numeric: Sequence[Numeric], result: Any) -> None:
+    """Hold the extremes of numeric columns against the schema, as if they were the columns."""
     some = {
         name: [value for value in result.column(name).to_pylist() if value is not None]
         for name in result.column_names
@@ -186,7 +177,7 @@ def check_numbers(rows: Queries, result: Any) -> None:
         or math.isinf(max(some["whi"], default=0.0))
     ):
         raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
-    for j, feature in enumerate(rows.numeric):
+    for j, feature in enumerate(numeric):
         if wrong := some.get(f"t{j}"):
             raise SchemaError(
                 f"{feature.name}: {wrong[0]!r} is not a number; if it means missing, list it in "

@@ -8,25 +8,36 @@ Nothing in this module is private. What it returns must not leave the curator wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, CellCodes
-from discreet.encoding import Bins, Cells
+from discreet.arrays import Array, CellCodes, Indices
+from discreet.encoding import Cells, cells_of
+from discreet.errors import FormatError
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
-from discreet.tables.in_memory import Binner, Counter, count_arrays
+from discreet.tables.counting import Counting, Progress
+from discreet.tables.engines import arrow_batches, open_rows, reading
+from discreet.tables.in_memory import (
+    Binner,
+    Contents,
+    binned,
+    check_weights,
+    count_arrays,
+    table_of,
+)
+from discreet.tables.queries import Queries
 
 __all__ = ["Columns", "Sampling", "Source", "TableSource"]
 
 Batch = tuple[dict[str, Any], CellCodes]
-
-Progress = Callable[[int, int], None]
 
 WEIGHT_STEPS = 1024
 BATCH = 65_536
@@ -34,38 +45,7 @@ AT_HAND, AT_HAND_ELSEWHERE = 300_000, 100_000
 """Rows that are kept to be looked at again and again, of a table in memory and of another."""
 
 
-class Source(Protocol):
-    """Rows that can be counted and, batch by batch, scored.
-
-    One record changes a count by at most ``unit``, each of which stands for ``value`` people: 1
-    and 1, unless records carry weights. ``at_hand`` is how many rows may be kept to be looked at
-    again and again; of more, a random share is.
-    """
-
-    schema: Schema
-    unit: int
-    value: float
-    at_hand: int
-
-    def totals(self) -> Array:
-        """How many records each class has."""
-        ...
-
-    def count(
-        self,
-        bins: Bins | None = None,
-        moments: Literal["grid"] | None = None,
-        order: bool = False,
-        sampling: Sampling | None = None,
-    ) -> Statistics:
-        """Exact statistics; all rows pass the sampling on the way, if there is one."""
-        ...
-
-    def batches(self) -> Iterator[Batch]:
-        """Columns and class indices of all rows, some at a time."""
-        ...
-
-
+@dataclass
 class Sampling:
     """Keeps a random share of all rows that pass: each by a coin of its own, whatever it holds.
 
@@ -77,37 +57,99 @@ class Sampling:
 
     Attributes
     ----------
-    codes : list of arrays
-        Class indices of what was kept, batch by batch.
-    cells : dict of feature name to list of arrays
+    codes : array of int
+        Class indices of what was kept, once all rows have passed.
+    cells : dict of feature name to array of int
         Cell indices of it.
     """
 
-    def __init__(self, share: Fraction, random: Random) -> None:
-        self.share, self.random = share, random
-        self.codes: list[Any] = [np.empty(0, dtype=np.int32)]
-        self.cells: dict[str, list[Any]] = {}
+    share: Fraction
+    random: Random
+    codes: Indices = field(init=False)
+    cells: dict[str, Array] = field(init=False)
 
-    def add(self, columns: Mapping[str, Any], codes: Array, cells: Mapping[str, Cells]) -> None:
-        """Throw the coins of some rows."""
-        if self.share == 0:
-            return
-        rows = None
-        if self.share < 1:
-            rows = np.flatnonzero(self.random.bernoulli(self.share, len(codes)))
-            codes = codes[rows]
-        self.codes.append(codes)
-        for name, one in cells.items():
-            column = columns[name]
-            if rows is not None:  # Arrow's arrays and pandas' series know how to take rows
-                own = isinstance(column, np.ndarray) or not hasattr(column, "take")
-                column = np.asarray(column)[rows] if own else column.take(rows)
-            small = np.int16 if one.size < 1 << 15 else np.int32
-            found = cells_of(one, column).astype(small, copy=False)
-            self.cells.setdefault(name, []).append(found)
+    def passing(self, batches: Iterable[Batch], cells: Mapping[str, Cells]) -> Iterator[Batch]:
+        """Throw the coins of all rows on their way."""
+        classes: list[Array] = [np.empty(0, dtype=np.intp)]
+        kept: dict[str, list[Array]] = {name: [np.empty(0, dtype=np.int16)] for name in cells}
+        for columns, codes in batches:
+            yield columns, codes
+            rows = None
+            if self.share < 1:
+                rows = np.flatnonzero(self.random.bernoulli(self.share, len(codes)))
+            classes.append(codes if rows is None else codes[rows])
+            for name, one in cells.items():
+                column = columns[name]
+                if rows is not None:  # Arrow's arrays and pandas' series know how to take rows
+                    own = isinstance(column, np.ndarray) or not hasattr(column, "take")
+                    column = np.asarray(column)[rows] if own else column.take(rows)
+                fast = isinstance(one.feature, Numeric) and len(column) > BATCH and _plain(column)
+                found = Binner(one).column(column) if fast else one.column(column)
+                small = np.int16 if one.size < 1 << 15 else np.int32
+                kept[name].append(found.astype(small, copy=False))
+        self.codes = np.concatenate(classes)
+        self.cells = {name: np.concatenate(parts) for name, parts in kept.items()}
 
 
-class Columns:
+class Source(ABC):
+    """Rows that can be counted and, batch by batch, scored.
+
+    One record changes a count by at most ``unit``, each of which stands for ``value`` people: 1
+    and 1, unless records carry weights. ``at_hand`` is how many rows may be kept to be looked at
+    again and again; of more, a random share is. Columns in ``plain`` hold nothing but numbers,
+    which are counted the fast way.
+    """
+
+    schema: Schema
+    unit: int = 1
+    value: float = 1.0
+    at_hand: int
+    plain: Collection[str] = ()
+
+    @abstractmethod
+    def totals(self) -> Array:
+        """How many records each class has."""
+
+    @abstractmethod
+    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+        """Exact statistics, without bins; every value is held against the schema."""
+
+    @abstractmethod
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Some columns, the plain ones as arrays, and class indices; some rows at a time."""
+
+    @abstractmethod
+    def _tables(self, cells: Mapping[str, Cells]) -> Mapping[str, Table]:
+        """Class-by-cell tables of columns that are not plain."""
+
+    def tables(
+        self, cells: Mapping[str, Cells], sampling: Sampling | None = None
+    ) -> dict[str, Table]:
+        """Exact class-by-cell tables.
+
+        Parameters
+        ----------
+        cells : mapping of feature name to Cells
+            Of the features wanted.
+        sampling : Sampling, optional
+            All rows pass it on the way.
+        """
+        classes = len(self.schema.classes)
+        plain = {name: one for name, one in cells.items() if name in self.plain}
+        batches: Iterable[Batch] = self.batches(list(plain)) if plain else ()
+        if sampling is not None and sampling.share:
+            batches = sampling.passing(self.batches(list(cells)), cells)
+            if sampling.share == 1:  # everyone's cells are at hand then
+                deque(batches, maxlen=0)
+                codes, kept = sampling.codes, sampling.cells
+                return {n: table_of(one, kept[n], codes, classes) for n, one in cells.items()}
+        found = binned(plain, batches, classes)
+        if others := {name: one for name, one in cells.items() if name not in plain}:
+            found |= self._tables(others)
+        return {name: found[name] for name in cells}
+
+
+class Columns(Source):
     """Columns in memory.
 
     Parameters
@@ -132,8 +174,11 @@ class Columns:
     ) -> None:
         self.schema, self.codes, self.at_hand = schema, codes, AT_HAND
         self.columns = {name: _array(columns[name]) for name in schema.names}
-        self.weights, self.unit, self.value = weights, 1, 1.0
-        if weights is not None and largest is not None:
+        self.weights = check_weights(weights, len(codes))
+        if weights is None:  # the fast way counts whole people
+            numeric = [f.name for f in schema.features if isinstance(f, Numeric)]
+            self.plain = {name for name in numeric if _plain(self.columns[name])}
+        elif largest is not None:
             self.unit, self.value = WEIGHT_STEPS, largest / WEIGHT_STEPS
             self.weights = np.rint(np.asarray(weights, dtype=np.float64) / self.value)
 
@@ -141,54 +186,24 @@ class Columns:
         """How many records each class has."""
         return np.bincount(self.codes, self.weights, minlength=len(self.schema.classes))
 
-    def count(
-        self,
-        bins: Bins | None = None,
-        moments: Literal["grid"] | None = None,
-        order: bool = False,
-        sampling: Sampling | None = None,
-    ) -> Statistics:
-        """Exact statistics."""
-        if sampling is not None:
-            cells = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
-            sampling.add(self.columns, self.codes, cells)
-        if bins is not None and moments is None and not order and self.weights is None:
-            return self._counted(bins)
-        return count_arrays(
-            self.schema,
-            self.columns,
-            self.codes,
-            weights=self.weights,
-            bins=bins,
-            moments=moments,
-            order=order,
-        )
+    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+        """Exact statistics, without bins; every value is held against the schema."""
+        contents = Contents(moments=moments, order=order)
+        return count_arrays(self.schema, self.columns, self.codes, contents, self.weights)
 
-    def _counted(self, bins: Bins) -> Statistics:
-        """The same tables, with plain numbers taken the fast way."""
-        numbers = {
-            feature.name: Cells.of(self.schema, feature, bins)
-            for feature in self.schema.features
-            if isinstance(feature, Numeric) and _plain(self.columns[feature.name])
-        }
-        rest = [feature for feature in self.schema.features if feature.name not in numbers]
-        classes = len(self.schema.classes)
-        counter = Counter(numbers, classes)
-        counter.add(self.columns, self.codes)
-        tables = counter.tables()
-        if rest:
-            others = replace(self.schema, features=tuple(rest))
-            found = count_arrays(others, self.columns, self.codes, bins=bins, moments=None)
-            tables |= found.tables
-        ordered = {name: tables[name] for name in self.schema.names}
-        return Statistics(self.schema, self.totals(), tables=ordered)
-
-    def batches(self) -> Iterator[Batch]:
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """All rows at once."""
-        yield self.columns, self.codes
+        yield {name: self.columns[name] for name in names}, self.codes
+
+    def _tables(self, cells: Mapping[str, Cells]) -> dict[str, Table]:
+        codes, classes, weights = self.codes, len(self.schema.classes), self.weights
+        return {
+            name: table_of(one, one.column(self.columns[name]), codes, classes, weights)
+            for name, one in cells.items()
+        }
 
 
-class TableSource:
+class TableSource(Source):
     """Rows of a file, a data frame or any engine's table, opened once.
 
     Parameters
@@ -209,105 +224,60 @@ class TableSource:
         table: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from discreet.tables.engines import open_rows
-
         self.schema, self.source, self.progress = schema, source, progress
-        self.unit, self.value, self.at_hand = 1, 1.0, AT_HAND_ELSEWHERE
+        self.at_hand = AT_HAND_ELSEWHERE
         self.rows = open_rows(source, [*schema.names, schema.target], table=table)
         self.classes = Cells.of(schema, schema.target)
+        if self.rows.get_backend().name == "duckdb":
+            # it hands such numbers over faster than it could cut them itself
+            kinds = self.rows.schema()
+            numeric = [f.name for f in schema.features if isinstance(f, Numeric)]
+            self.plain = {n for n in numeric if kinds[n].is_floating() or kinds[n].is_integer()}
 
     def totals(self) -> Array:
-        """How many records each class has."""
-        from discreet.tables.counting import Counting
-        from discreet.tables.engines import reading
-        from discreet.tables.queries import Queries
-
+        """How many records each class has; a table without rows is refused."""
         with reading(self.source):
-            return Counting(Queries(self.rows, self.schema, None, None)).totals()
+            found, _ = Counting(Queries(self.rows, self.schema, None, {})).by_class()
+        if not found.any():
+            raise self._empty()
+        return found
 
-    def count(
-        self,
-        bins: Bins | None = None,
-        moments: Literal["grid"] | None = None,
-        order: bool = False,
-        sampling: Sampling | None = None,
-    ) -> Statistics:
-        """Exact statistics, counted where the rows lie."""
-        from discreet.tables.counting import Counting
-        from discreet.tables.engines import reading
-        from discreet.tables.queries import Queries
-
-        streamed = {}
-        embedded = self.rows.get_backend().name == "duckdb"
-        if embedded and bins is not None and moments is None and not order:
-            # such numbers are handed over faster than the engine could cut them itself
-            kinds = self.rows.schema()
-            streamed = {
-                feature.name: Cells.of(self.schema, feature, bins)
-                for feature in self.schema.features
-                if isinstance(feature, Numeric)
-                and (kinds[feature.name].is_floating() or kinds[feature.name].is_integer())
-            }
-        rest = [feature for feature in self.schema.features if feature.name not in streamed]
+    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+        """Exact statistics, without bins; a table without rows is refused."""
         with reading(self.source):
-            tables = self._binned(streamed, bins, sampling) if streamed else {}
-            if sampling is not None and not streamed:
-                cells = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
-                for columns, codes in self.batches():
-                    sampling.add(columns, codes, cells)
-            if not rest:  # everyone is in one cell of any table
-                totals = next(iter(tables.values())).counts.sum(axis=1)
-                return Statistics(self.schema, totals, tables=tables)
-            others = replace(self.schema, features=tuple(rest))
-            counting = Counting(Queries(self.rows, others, None, bins), self.progress)
-            found = counting.run(moments, order)
-        tables = {**found.tables, **tables}
-        ordered = {name: tables[name] for name in self.schema.names if name in tables}
-        return Statistics(
-            self.schema, found.totals, tables=ordered, moments=found.moments, orders=found.orders
-        )
+            queries = Queries(self.rows, self.schema, None, cells_of(self.schema))
+            found = Counting(queries, self.progress).run(moments, order)
+        if not found.totals.any():
+            raise self._empty()
+        return found
 
-    def _binned(
-        self, cells: dict[str, Cells], bins: Bins | None, sampling: Sampling | None
-    ) -> dict[str, Table]:
-        """Tables of plain numbers; where there is a sampling, all columns pass it in one go."""
-        counter = Counter(cells, len(self.schema.classes))
-        every = cells
-        if sampling is not None and sampling.share:
-            every = {f.name: Cells.of(self.schema, f, bins or 8) for f in self.schema.features}
-        for columns, codes in self.batches(list(every)):
-            numbers = {n: columns[n].to_numpy(zero_copy_only=False) for n in cells}
-            counter.add(numbers, codes)
-            if sampling is not None:
-                sampling.add(columns | numbers, codes, every)
-        return counter.tables()
-
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Arrow batches of all rows; only some columns, if they are named."""
-        from discreet.tables.engines import arrow_batches, reading
-
-        wanted = [*(self.schema.names if names is None else names), self.schema.target]
+    def _tables(self, cells: Mapping[str, Cells]) -> Mapping[str, Table]:
+        others = replace(self.schema, features=tuple(one.feature for one in cells.values()))
         with reading(self.source):
-            for done, batch in enumerate(arrow_batches(self.rows.select(*wanted), 2 * BATCH)):
-                columns = {name: batch.column(name) for name in wanted}
-                yield columns, self.classes.column(columns.pop(self.schema.target))
-                if self.progress is not None:
-                    self.progress(done, done + 1)
+            return Counting(Queries(self.rows, others, None, cells), self.progress).run().tables
+
+    def _empty(self) -> FormatError:
+        """There is nobody to learn from, and nothing but noise."""
+        named = isinstance(self.source, str) and "://" not in self.source
+        name = self.source if named else "the table"
+        return FormatError(f"{name}: has no rows; give a table with one row per person")
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Arrow batches of all rows."""
+        target = self.schema.target
+        pieces = arrow_batches(self.rows.select(*names, target), 2 * BATCH, self.source)
+        for done, batch in enumerate(pieces):
+            columns = {name: batch.column(name) for name in names}
+            columns |= {n: np.asarray(column) for n, column in columns.items() if n in self.plain}
+            yield columns, self.classes.column(batch.column(target))
+            if self.progress is not None:
+                self.progress(done, done + 1)
 
 
 def _array(column: Any) -> Any:
     """Numbers of a data frame as an array; other columns as they are."""
     dtype = getattr(column, "dtype", None)
     return np.asarray(column) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else column
-
-
-def cells_of(cells: Cells, column: Any) -> Array:
-    """The cell of every value of a column, plain numbers the fast way."""
-    if isinstance(cells.feature, Numeric) and len(column) > BATCH and _plain(column):
-        parts = (column[start : start + BATCH] for start in range(0, len(column), BATCH))
-        binner = Binner(cells)
-        return np.concatenate([binner(np.ascontiguousarray(part)) for part in parts])
-    return cells.column(column)
 
 
 def _plain(column: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli import LazyGroup
+from discreet.cli import Commands
 from discreet.cli.output import example
 
 __all__ = ["local"]
@@ -27,7 +27,7 @@ STEPS = {
 
 
 @click.command(
-    cls=LazyGroup,
+    cls=Commands,
     steps=STEPS,
     epilog=example(
         "discreet local plan people.schema.json --epsilon 1 -o plan.json",

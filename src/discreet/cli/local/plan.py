@@ -15,14 +15,14 @@ from discreet.cli.collection import (
     read_tally,
     simulating,
 )
-from discreet.cli.files import OUTPUT, about, batches, read_schema, write
+from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import console, example, json_option, print_json, table
 from discreet.cli.tally import shuffling, tallying, training
-from discreet.errors import SchemaError
+from discreet.errors import SchemaError, about
 
 if TYPE_CHECKING:
+    from discreet.local.inversion import CellPrecision
     from discreet.local.plan import Plan, Question
-    from discreet.local.size import CellPrecision
     from discreet.schema import Schema
 
 __all__ = ["check", "perturb", "plan", "report", "shuffle", "size", "tally", "train"]
@@ -103,7 +103,7 @@ train = training(PLAN)
 @click.option("--theta", type=float, help="Threshold of the oracle 'the'; the best if left out.")
 @click.option(
     "--bins",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1024),
     default=8,
     show_default=True,
     help="Bins of numeric features.",
@@ -165,15 +165,20 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     Prints what will be asked, by which oracle, to what share of people, and what each of them is
     promised.
     """
-    from discreet.local.planning import make_plan
+    from discreet.local.planning import Choices, make_plan
+    from discreet.schema import Schema
 
     how = chosen["approach"]
     chosen["approach"] = how if how == "hybrid" else int(how)
-    public = read_schema(path)
+    public = Schema.read(path)
     after = chosen.pop("after")
     chosen["shuffled"] = _delta(chosen.pop("shuffled"), chosen.pop("delta"))
     chosen = _from_sample(public, chosen)
-    made = _next(public, after, chosen) if after else make_plan(public, **chosen)
+    if after:
+        made = _next(public, after, chosen)
+    else:
+        epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
+        made = make_plan(public, epsilon, respondents, Choices(**chosen))
     if as_json and output is None:
         raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
     if output is None:
@@ -220,10 +225,11 @@ def _next(schema: Schema, after: tuple[str, ...], chosen: dict[str, Any]) -> Pla
 
 
 def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
-    """The options of ``make_plan``: cut points and a projection learnt from the public sample."""
+    """The choices about a plan: cut points and a projection learnt from the public sample."""
     from discreet.encoding import class_codes, columns_of
     from discreet.local.planning import quantile_cuts
     from discreet.projection import DCA, PCA, fit_projection
+    from discreet.tables.engines import ordered_batches
 
     cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
     if pca is not None and dca is not None:
@@ -238,7 +244,7 @@ def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
 
     names = [*schema.names, *([schema.target] if dca is not None else [])]
     with about(path):
-        columns = columns_of(pa.Table.from_batches(list(batches(path, names))), names)
+        columns = columns_of(pa.Table.from_batches(list(ordered_batches(path, names))), names)
         projection = None
         if pca is not None or dca is not None:
             kind = PCA(pca) if pca is not None else DCA(dca)
@@ -350,7 +356,7 @@ def _print(plan: Plan, output: str | None) -> None:
 @click.option("--epsilon", type=float, required=True, help="Per person and total.")
 @click.option("--precision", type=float, help="Wanted standard error of every cell, as a share.")
 @click.option("--respondents", type=click.IntRange(min=1), help="How many are expected.")
-@click.option("--bins", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
 @json_option
 def size(
     schema: str,
@@ -366,17 +372,19 @@ def size(
     It says how precise the estimated tables are, not how good a model made from them will be.
     """
     from discreet.collection.size import respondents_for
-    from discreet.local.planning import make_plan
-    from discreet.local.size import precision_of
+    from discreet.local.inversion import precision_of
+    from discreet.local.planning import Choices, make_plan
+    from discreet.schema import Schema
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
-    public = read_schema(schema)
+    public, choices = Schema.read(schema), Choices(bins=bins)
     if respondents is None:
         assert precision is not None
-        worst = precision_of(make_plan(public, epsilon, bins=bins), 1)[0].standard_error
+        plan = make_plan(public, epsilon, choices=choices)
+        worst = precision_of(plan, 1)[0].standard_error
         respondents = respondents_for(worst, precision)
-    plan = make_plan(public, epsilon, respondents, bins=bins)
+    plan = make_plan(public, epsilon, respondents, choices)
     found = precision_of(plan, respondents)
     if as_json:
         parts = [vars(one) for one in found]

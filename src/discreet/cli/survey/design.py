@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import OUTPUT, about, write
-from discreet.cli.output import console, example, json_option, print_json, table
-from discreet.errors import FormatError
+from discreet.cli.files import OUTPUT, write
+from discreet.cli.output import console, example, json_option, note, print_json, table
+from discreet.errors import FormatError, about
 
 if TYPE_CHECKING:
+    from discreet.announcement import Words
     from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["check", "epsilon_text", "form", "new", "read_questionnaire", "size"]
@@ -65,7 +66,7 @@ def new(output: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"output": output, "digest": made.digest})
     else:
-        click.echo(f"{output}: edit it, then run: discreet survey check {output}", err=True)
+        note(f"{output}: edit it, then run: discreet survey check {output}")
 
 
 @click.command(epilog=example("discreet survey check questionnaire.yaml"))
@@ -127,28 +128,57 @@ def _body(survey: Questionnaire) -> dict[str, Any]:
     }
 
 
-@click.command(epilog=example("discreet survey form questionnaire.yaml -o form.html"))
+@click.command(
+    epilog=example(
+        "discreet survey form questionnaire.yaml -o form.html",
+        "discreet survey form questionnaire.yaml --announcement words.yaml --language de \\",
+        "    -o bogen.html",
+    )
+)
 @click.argument("path", metavar="QUESTIONNAIRE")
+@click.option("--language", default="en", show_default=True, help="Of the form: en, de, …")
+@click.option(
+    "--announcement", "words", help="Questions and answers in that language, where it has them."
+)
+@click.option("--texts", help="JSON: the form's own texts in a language that is not here.")
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The .html file to write.")
 @json_option
-def form(path: str, output: str, as_json: bool) -> None:
+def form(
+    path: str, language: str, words: str | None, texts: str | None, output: str, as_json: bool
+) -> None:
     """Write a page to print for respondents who draw by hand, with dice or cards.
 
     The questionnaire must say device: hand or either. What respondents ticked is entered with
     "discreet survey answer --by-hand".
     """
-    from discreet.survey.form import form_of
+    from discreet.survey.form import Wording, form_of, texts_in
 
     survey = read_questionnaire(path)
     if survey.device == "software":
         raise FormatError(f"{path}: is drawn by software; write device: either to allow dice")
+    said = Wording(language, _words(survey, words, language), texts_in(language, texts))
     with about(path):
-        page = form_of(survey)
+        page = form_of(survey, said)
     write(output, page)
     if as_json:
         print_json({"output": output, "digest": survey.digest})
     else:
-        click.echo(f"{output}: print one for each person", err=True)
+        note(f"{output}: print one for each person")
+
+
+def _words(survey: Questionnaire, path: str | None, language: str) -> Words | None:
+    """The words of an announcement in one language."""
+    if path is None:
+        return None
+    from discreet.announcement import Announcement
+
+    with about(path):
+        found = Announcement.read(path)
+        found.check(survey)
+        if language not in found.words:
+            some = ", ".join(found.words) or "none"
+            raise FormatError(f"has no words in {language!r}, there are: {some}; add them there")
+        return found.words[language]
 
 
 @click.command(
@@ -178,7 +208,7 @@ def size(
     invented people.
     """
     from discreet.collection.size import respondents_for
-    from discreet.survey.size import precision_of
+    from discreet.survey.inversion import precision_of
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")

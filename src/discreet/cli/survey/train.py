@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from discreet.cli.collection import QUESTIONNAIRE, answering, read_tally, simulating
-from discreet.cli.files import about, read_model
 from discreet.cli.output import console, example, json_option, print_json
 from discreet.cli.tally import shuffling, tallying, training
+from discreet.errors import about
 
 __all__ = ["answer", "estimate", "randomize", "shuffle", "tally", "test", "train"]
 
@@ -83,10 +83,11 @@ def test(
     Take people whom the model was not trained on. Nobody sends more than their sheet: how often
     the model is right on made-up answers follows from their public law.
     """
+    from discreet.model import NaiveBayesModel
     from discreet.survey.testing import accuracy_on_sheets
 
     counted = read_tally(QUESTIONNAIRE, tally)
-    classifier = read_model(model)
+    classifier = NaiveBayesModel.read(model)
     with about(tally):
         found = accuracy_on_sheets(classifier, counted, level, personal_hits=personal_hits)
     low, high = found.interval

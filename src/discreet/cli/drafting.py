@@ -1,0 +1,101 @@
+"""The questions of ``discreet schema new``; every answer is checked as it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from discreet.errors import DiscreetError
+
+if TYPE_CHECKING:
+    from discreet.drafting import Column, SchemaDraft
+
+__all__ = ["asked"]
+
+T = TypeVar("T")
+
+
+def asked(draft: SchemaDraft) -> SchemaDraft:
+    """The draft with what a person knows without the data.
+
+    Parameters
+    ----------
+    draft : SchemaDraft
+    """
+    names = [column.name for column in draft.columns]
+    click.echo(
+        f"{draft.source}: {', '.join(names)}. Answer from what you know without looking at the "
+        "data; it becomes public. An empty answer leaves a place open.",
+        err=True,
+    )
+    if not draft.target:
+        known = _answer("Which column holds the classes", lambda text: draft.aimed(text))
+        draft = known or draft
+    if draft.target and draft.classes is None:
+        draft = replace(draft, classes=_values(f"Every class of {draft.target}, with commas"))
+    columns = [_column(column) for column in draft.columns]
+    return replace(draft, columns=tuple(one for one in columns if one is not None))
+
+
+def _column(column: Column) -> Column | None:
+    """A column, filled in; None where it is not to be used."""
+    if not column.open:
+        return column
+    kinds = {"n": "numeric", "w": "whole", "c": "categorical", "s": "skip", "": ""}
+    guess = {"numeric": "w" if column.integer else "n", "categorical": "c"}.get(column.kind, "")
+    words = f"{column.name}: (n)umber, (w)hole number, (c)ategories or (s)kip"
+    choice, shown = click.Choice([*kinds]), bool(guess)
+    kind = kinds[
+        click.prompt(words, guess, type=choice, show_choices=False, show_default=shown, err=True)
+    ]
+    if kind == "skip":
+        return None
+    if kind == "":
+        return column
+    if kind == "categorical":
+        listed = _values(f"  every value of {column.name}, with commas")
+        column = replace(column, kind="categorical", integer=False, values=listed)
+    else:
+        column = replace(column, kind="numeric", integer=kind == "whole")
+        bounds = _answer(
+            "  its least and its largest possible value, such as 0 100",
+            lambda text: _bounds(column, text),
+        )
+        column = replace(column, bounds=bounds)
+    if not column.open:
+        missing = click.confirm(f"  may {column.name} be missing", default=True, err=True)
+        column = replace(column, optional=missing)
+    return column
+
+
+def _bounds(column: Column, text: str) -> tuple[float, float]:
+    lower, upper = (float(part) for part in text.replace(",", " ").split())
+    replace(column, bounds=(lower, upper)).feature()  # refuses what cannot be
+    return lower, upper
+
+
+def _values(words: str) -> tuple[Any, ...] | None:
+    from discreet.schema import Categorical
+
+    def read(text: str) -> tuple[Any, ...]:
+        listed = tuple(part.strip() for part in text.split(",") if part.strip())
+        return Categorical("values", listed).values
+
+    return _answer(words, read)
+
+
+def _answer(words: str, read: Callable[[str], T]) -> T | None:
+    """Ask until the answer can be read, or is empty."""
+    while True:
+        text = click.prompt(words, default="", show_default=False, err=True)
+        if not text.strip():
+            return None
+        try:
+            return read(text.strip())
+        except DiscreetError as error:
+            click.echo(f"  {error}", err=True)
+        except ValueError:
+            click.echo("  two numbers are needed, such as: 0 100", err=True)

@@ -1,0 +1,90 @@
+"""One process at a time: locks on files and folders, which end with the process that holds them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import FormatError
+
+fcntl: Any
+msvcrt: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+try:
+    import msvcrt
+except ImportError:  # everything else
+    msvcrt = None
+
+__all__ = ["locked"]
+
+
+@contextmanager
+def locked(path: str | Path, busy: str = "") -> Iterator[None]:
+    """Hold a file or folder alone; given back at the end, also when the process is killed.
+
+    Parameters
+    ----------
+    path : path
+        A folder that exists, or a file, which is made where it is missing.
+    busy : str, optional
+        What to say where another process holds it; without it, its end is waited for.
+    """
+    if fcntl is None and msvcrt is None:
+        raise FormatError(
+            f"{path}: this system has no file locks (neither fcntl nor msvcrt); without them two "
+            "processes could spend the same privacy twice, so nothing is done"
+        )
+    try:
+        file = _opened(Path(path))
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
+    try:
+        _take(path, file, busy)
+        yield
+    finally:
+        os.close(file)  # gives the lock back, as the end of a process does
+
+
+def _opened(path: Path) -> int:
+    """What the lock is on; Windows opens no folders, so that a file inside stands for one."""
+    if not path.is_dir():
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    if fcntl is None:
+        return os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    return os.open(path, os.O_RDONLY)
+
+
+def _take(path: str | Path, file: int, busy: str) -> None:
+    """Wait for the lock, or refuse where another holds it and there are words for that."""
+    try:
+        while not _held(file, wait=not busy):
+            if busy:
+                raise FormatError(f"{path}: {busy}")
+            time.sleep(0.02)  # msvcrt cannot wait for as long as it takes
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be locked: {error.strerror}") from None
+
+
+def _held(file: int, *, wait: bool) -> bool:
+    """Take the lock of an open file; False where another holds it."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+    try:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # one byte: it need not exist
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EDEADLK):
+            raise
+        return False
+    return True

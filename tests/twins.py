@@ -1,0 +1,23 @@
+"""Known-bad mechanisms that tests of promises and audits must both refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.mechanisms.frequency import SS
+from discreet.randomness import Random
+
+
+class TruthFirst(SS):
+    """The subset report of multi-freq-ldpy: the true value stays at the front."""
+
+    def _few(self, true: Any, member: Any, random: Random) -> Any:
+        sets = random.subsets(self.size - 1, self.subset, true.size)
+        sets += sets >= true[:, None]
+        sets[:, 0] = np.where(member, true, sets[:, 0])
+        return sets
+
+    def encode(self, reports: Any) -> Any:
+        return reports.astype(np.int64)
