@@ -4,8 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of programs: compiled once, not each time
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format soak soak-twin soak-server soak-federated bench audit mutants release docs clean python-is-new-enough
+.PHONY: help demo test coverage quick lint format soak soak-twin soak-server soak-federated bench audit mutants release docs clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -15,10 +17,13 @@ help:  ## Show this list
 demo: $(VENV)/.demo  ## Train and compare classifiers on the bundled population
 	@$(BIN)/discreet demo --out demo
 
-test: lint  ## Lint, type-check, run all tests and measure their coverage
+test: lint  ## Lint, type-check, run all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+coverage: $(VENV)/.test  ## Run all tests and print which lines they reach
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
-quick: lint  ## The same without the slow tests and without coverage: under a minute
+quick: lint  ## The same without the slow tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not spark"
 
 lint: $(VENV)/.test  ## ruff and mypy
@@ -33,13 +38,14 @@ format: $(VENV)/.test  ## Format the code
 soak: soak-twin soak-server soak-federated  ## Long runs of what CI samples: takes hours
 
 soak-twin: $(VENV)/.test  # a million new cases of the JavaScript client beside Python: two hours
-	@DISCREET_CASES=1000000 REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/vectors/test_live.py
+	@DISCREET_CASES=1000000 DISCREET_DRAWS=1000000 REQUIRE_BROWSER=1 \
+	  $(BIN)/python -m pytest tests/vectors/test_live.py tests/browser/test_channels.py
 
 soak-server: $(VENV)/.test  # hundreds of servers killed under load, on both databases: an hour
 	@DISCREET_ROUNDS=300 $(BIN)/python -m pytest -n 0 tests/server/test_killed.py
 
 soak-federated: $(VENV)/.test  # parties of rounds killed before and after every step, in every mode
-	@SOAK=1 $(BIN)/python -m pytest -n 0 tests/federated/test_kills.py
+	@SOAK=1 $(BIN)/python -m pytest -n 0 tests/federated/test_kills.py tests/federated/test_silence.py
 
 bench: $(VENV)/.bench  ## Measure against peers (takes a while); see benchmarks/RESULTS.md
 	@for script in benchmarks/[!_]*.py; do echo "## $$script"; $(BIN)/python $$script || exit 1; done
@@ -54,13 +60,21 @@ release: $(VENV)/.release  ## Build wheel and sdist twice, compare them, list li
 	@rm -rf dist build/again
 	@SOURCE_DATE_EPOCH=1700000000 $(BIN)/python -m hatchling build -d dist
 	@SOURCE_DATE_EPOCH=1700000000 $(BIN)/python -m hatchling build -d build/again
-	@for file in dist/*; do cmp $$file build/again/$$(basename $$file); done
+	@for file in dist/*; do cmp $$file build/again/$$(basename $$file) || exit 1; done
+	@tar -xzf dist/*.tar.gz -C build/again  # and once more, from what is in the sdist alone
+	@cd build/again/discreet-*/ && SOURCE_DATE_EPOCH=1700000000 $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d ../alone
+	@cmp dist/*.whl build/again/alone/*.whl
+	@echo "Built twice, and from the sdist: the same bytes"
+	@$(BIN)/discreet verify --list >dist/page.sha256  # its own SHA-256 is the digest on the page
 	@$(BIN)/python docs/generate_licences.py
 	@$(BIN)/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-file dist/sbom.cdx.json
+	@$(BIN)/python docs/generate_licences.py dist/sbom.cdx.json
+	@! grep -q 'discreet\.example' pyproject.toml || echo "Not to be published yet: discreet.example in pyproject.toml is a reserved name"
 
 docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/python docs/generate_reference.py >/dev/null
 	@$(BIN)/zensical build --clean
+	@rm -f site/*.py
 
 clean:  ## Remove everything that can be made again
 	rm -rf .venv .venv-* .cache site docs/reference dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
@@ -79,7 +93,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its test tools into $(VENV) (once; a few minutes) …"
-	@$(PIP) -e ".[test,lint,export,postgres,federated,server,plot]" && touch $@ $(VENV)/.demo
+	@$(PIP) -e ".[test,lint,export,postgres,federated,server,plot,docs]" && touch $@ $(VENV)/.demo
 
 $(VENV)/.bench: $(VENV)/.test
 	@$(PIP) -e ".[bench]" && touch $@

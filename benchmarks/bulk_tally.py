@@ -29,19 +29,19 @@ def make(path: Path, chosen: argparse.Namespace, oracle: str) -> None:
     from discreet.collection.simulation import answers
     from discreet.datasets import mortgage
     from discreet.encoding import class_codes
-    from discreet.local import make_plan
+    from discreet.local import Choices, make_plan
     from discreet.randomness import CryptoRandom
     from discreet.schema import Categorical, Schema
 
     if chosen.cells:
         values = [f"v{k}" for k in range(chosen.cells // 2)]
         schema = Schema([Categorical("value", values, optional=False)], "c", ["no", "yes"])
-        plan = make_plan(schema, 1.0, chosen.reports, oracle=oracle, kind="pairs")
+        plan = make_plan(schema, 1.0, chosen.reports, Choices(oracle=oracle, kind="pairs"))
         columns = {"value": [values[k % len(values)] for k in range(SLICE)]}
         records = plan.encoded(columns, [k % 2 for k in range(SLICE)])
     else:
         people = mortgage(SLICE)
-        plan = make_plan(people.schema, 1.0, chosen.reports, oracle=oracle)
+        plan = make_plan(people.schema, 1.0, chosen.reports, Choices(oracle=oracle))
         records = plan.encoded(people.X, class_codes(people.schema, people.y))
     path.with_suffix(".json").write_text(plan.to_json())
     random = CryptoRandom()

@@ -59,9 +59,9 @@ def public() -> Any:
 
 def discreet(path: str, spark: bool = False) -> list[int]:
     """Exact statistics on the public grid."""
-    from discreet.tables import count
+    from discreet.tables import Contents, count
 
-    found = count(f"spark:{path}" if spark else path, public(), moments="grid")
+    found = count(f"spark:{path}" if spark else path, public(), Contents(moments="grid"))
     return [int(total) for total in found.totals]
 
 

@@ -1,6 +1,7 @@
 """List the licences of everything that discreet installs, and refuse what is not compatible.
 
-    python docs/generate_licences.py [FILE]
+    python docs/generate_licences.py
+    python docs/generate_licences.py SBOM   leaves in a list of parts (CycloneDX) what users install
 
 Reads the metadata of the installed distributions: discreet, its extras, and what these need.
 ``make release`` runs it; tests/test_release.py compares it with docs/licences.md.
@@ -8,11 +9,13 @@ Reads the metadata of the installed distributions: discreet, its extras, and wha
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -38,7 +41,7 @@ def needed(name: str, extra: str = "") -> Iterator[str]:
     for text in distribution(name).requires or ():
         one = Requirement(text)
         if one.marker is None or one.marker.evaluate({"extra": extra}):
-            yield one.name.lower().replace("_", "-")
+            yield _plain(one.name)
             for more in one.extras:
                 yield from needed(one.name, more)
 
@@ -98,8 +101,34 @@ def incompatible() -> list[str]:
     return [name for name in closure() if not set(licences(name)) & COMPATIBLE]
 
 
+def cut(parts: dict[str, Any]) -> dict[str, Any]:
+    """A list of all parts of this environment without the tools of tests and documents.
+
+    Parameters
+    ----------
+    parts : dict
+        A CycloneDX document.
+    """
+    wanted = set(closure())
+    kept = [one for one in parts["components"] if _plain(one["name"]) in wanted]
+    refs = {one["bom-ref"] for one in kept} | {parts["metadata"]["component"]["bom-ref"]}
+    links = [
+        {**one, "dependsOn": [ref for ref in one.get("dependsOn", ()) if ref in refs]}
+        for one in parts.get("dependencies", ())
+        if one["ref"] in refs
+    ]
+    return {**parts, "components": kept, "dependencies": links}
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
 if __name__ == "__main__":
     if bad := incompatible():
         raise SystemExit(f"not compatible, or unknown: {', '.join(bad)}")
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("licences.md")
-    target.write_text(table(), "utf-8")
+    if len(sys.argv) > 1:
+        sbom = Path(sys.argv[1])
+        sbom.write_text(json.dumps(cut(json.loads(sbom.read_text("utf-8"))), indent=1), "utf-8")
+    else:
+        Path(__file__).with_name("licences.md").write_text(table(), "utf-8")

@@ -33,7 +33,9 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("discreet.federated", "discreet.federated.horizontal", "discreet.federated.vertical",
          "discreet.federated.alignment"),
     ),
-    "privacy": ("Promises and the ledger", ("discreet.privacy", "discreet.ledger")),
+    "privacy": (
+        "Promises and the ledger", ("discreet.privacy", "discreet.losses", "discreet.ledger"),
+    ),
     "audit": ("Audits", ("discreet.audit",)),
     "mechanisms": (
         "Mechanisms",
