@@ -467,6 +467,7 @@ def test_rows_are_known_in_every_container_order_and_spelling():
         mixed.sample(frac=1, random_state=3),
         mixed.astype({"size": object, "flag": str}),
         mixed.astype({"flag": float, "colour": "category", "truth": object}),
+        mixed.astype({"flag": np.uint64}),
         pd.concat([mixed, mixed]),
         pl.from_pandas(mixed),
     ]

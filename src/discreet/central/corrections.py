@@ -253,11 +253,16 @@ def _pair(making: Making, people: float, epsilon: Fraction, scale: float, random
         return pairs[0]
     some = making.sample.some(Fraction(min(1.0, PAIR_ROWS / max(classes * people, 1.0))), random)
     left, _ = residuals(making.scores[some.rows], some.codes)
+    own = {name: some.index({name: groups}) for name, groups in best.items()}
     quality = []
-    for groups in pairs:
-        table = summed(*some.index(groups), [*left.T])
+    for a, b in pairs:
+        (first, rows), (second, columns) = own[a], own[b]
+        wrong, size = 0, (rows + 1) * (columns + 1)  # what is ignored has the last row and column
+        for numbers in left.T:
+            table = np.bincount(first * (columns + 1) + second, numbers, minlength=size)
+            wrong += int(np.abs(table.reshape(rows + 1, columns + 1)[:rows, :columns]).sum())
         # how wrong the model is there, less a price for every cell
-        quality.append(int(np.abs(table).sum()) - round(UNIT * scale * table.size))
+        quality.append(wrong - round(UNIT * scale * left.shape[1] * rows * columns))
     return pairs[choose(quality, epsilon / (EITHER_WAY * UNIT), random)]
 
 

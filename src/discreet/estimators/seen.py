@@ -42,7 +42,7 @@ Hashes = NDArray[np.uint64]
 MOST = 1 << 24
 """Rows that are remembered: 200 MB."""
 
-CHUNK = 1 << 16
+CHUNK = 1 << 13
 _KEY = secrets.token_bytes(16)
 _FACTORS = np.frombuffer(secrets.token_bytes(16), np.uint64) | np.uint64(1)
 
@@ -151,12 +151,12 @@ def rows_seen(columns: Mapping[str, Any], count: int) -> Hashes:
     count : int
         Rows.
     """
-    bits = [_bits(column) for column in columns.values()]
+    known = [_known(column) for column in columns.values()]
     found = np.zeros(count, np.uint64)
     for start in range(0, count, CHUNK):  # small enough to stay near the processor
         part = found[start : start + CHUNK]
-        for one in bits:
-            part ^= one[start : start + CHUNK]
+        for one in known:
+            part ^= _bits(one[start : start + CHUNK])
             part *= _FACTORS[0]
             part ^= part >> np.uint64(32)
         part *= _FACTORS[1]
@@ -175,20 +175,29 @@ def source_seen(name: str) -> Hashes:
     return np.array([_hash(f"source {name}")], np.uint64)
 
 
-def _bits(column: Any) -> Hashes:
-    """64 bits for every value, the same for 1, 1.0 and "1"."""
+def _known(column: Any) -> NDArray[Any]:
+    """The numbers of a column as they are; of anything else 64 bits for every value."""
     values: NDArray[Any] = _flat(column)
+    if values.dtype == np.uint64:  # numbers that would look like bits
+        return values.astype(np.float64)
     if values.dtype.kind in "iuf":
-        numbers = values.astype(np.float64)
-        numbers += 0.0  # of minus zero, too
-        numbers[np.isnan(numbers)] = np.nan
-        bits: Hashes = numbers.view(np.uint64)
-        return bits
+        return values
     import pandas as pd
 
     codes, distinct = pd.factorize(values.astype(object), use_na_sentinel=False)
     known = np.array([_of(value) for value in distinct], np.uint64)
     return np.asarray(known[codes], np.uint64)
+
+
+def _bits(part: NDArray[Any]) -> Hashes:
+    """64 bits for every value, the same for 1, 1.0 and "1"."""
+    if part.dtype == np.uint64:
+        return part
+    numbers = part.astype(np.float64)
+    numbers += 0.0  # of minus zero, too
+    numbers[np.isnan(numbers)] = np.nan
+    bits: Hashes = numbers.view(np.uint64)
+    return bits
 
 
 def _of(value: Any) -> int:

@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 CHUNK = 4096
-FINE = 1 << 15
+FINE = 1 << 13
+"""Equal steps from bound to bound in which the cell of a number is looked up."""
+
 CACHED = 1 << 15
 """Rows that are worked on at once, so that they stay in the processor's cache."""
 
