@@ -19,6 +19,7 @@ from servers import client as new_client
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement
 from discreet.cli import main
+from discreet.collection.files import _is_simulated
 from discreet.collection.report import Report
 from discreet.collection.simulation import answers
 from discreet.collection.tally import Tally
@@ -26,6 +27,7 @@ from discreet.local import Choices, make_plan
 from discreet.local.waves import check_shares, next_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import access, desk
+from discreet.server import surveys as acts
 from discreet.server.analysis import Analysis
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
@@ -295,6 +297,117 @@ def test_the_next_wave_follows_from_all_before_it(live: Live) -> None:
         assert f"there is a survey named moods-wave-{wave}" in again.text
     first = client.post("/desk/jobs/do/wave", data={"respondents": "500"}, headers=OURS)
     assert "only plans have waves" in first.text
+
+
+def test_invented_people_decide_nothing_about_real_ones(live: Live, tmp_path: Path) -> None:
+    """They answer the same plan, so its digest alone does not tell them apart."""
+    client, database = entered(live), live.server.database
+    added(database, three_classes(), "moods", batch=5)
+    first = live.server.surveys.find("moods")
+    assert first is not None
+    assert client.post("/desk/moods/do/rehearse", headers=FORM).is_redirect
+    tallied = []
+    for slug in ("moods", "moods-wave-2"):
+        survey = live.server.surveys.find(slug)
+        assert survey is not None
+        client.post(f"/desk/{slug}/do/open", headers=FORM)
+        for _ in range(60):
+            random = CryptoRandom()
+            question = int(survey.collection.draw(1, random)[0])
+            outputs = list(survey.collection.questions[question].mechanism.outputs())
+            value = tuple(map(int, outputs[0]))
+            sent = Report(survey.collection.digest, token_hex(16), question, value)
+            assert live.post(sent, slug).status_code == 201
+        client.post(f"/desk/{slug}/do/close", data={"confirm": slug}, headers=OURS)
+        tallied.append(live.server.analyses.of(survey).tally)
+        client.post(f"/desk/{slug}/do/wave", data={"respondents": "500"}, headers=OURS)
+    third = live.server.surveys.find("moods-wave-3")
+    assert third is not None
+    check_shares(third.collection, tallied)
+    page = client.get("/desk/moods-simulated").text
+    assert "Next wave" not in page
+    refused = client.post("/desk/moods-simulated/do/wave", data={"respondents": "9"}, headers=OURS)
+    assert "invented people say nothing" in refused.text
+
+
+def test_what_is_downloaded_of_invented_people_says_so(live: Live, tmp_path: Path) -> None:
+    client, path = entered(live), tmp_path / "reports.parquet"
+    client.post("/desk/jobs/do/rehearse", headers=FORM)
+    for slug, invented in (("jobs-simulated", True), ("letters", False)):
+        path.write_bytes(client.get(f"/api/v1/surveys/{slug}/reports.parquet").content)
+        assert _is_simulated(str(path)) == invented
+        assert client.get(f"/api/v1/surveys/{slug}/tally").json()["simulated"] == invented
+    model = client.get("/api/v1/surveys/jobs-simulated/model").json()
+    assert model["guarantee"]["simulated"]
+
+
+def test_only_invented_people_are_in_a_collection_named_so(live: Live) -> None:
+    """A real one of such a name would be taken for a play, or a play for it."""
+    client = entered(live)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff-simulated"}
+    answer = client.post("/desk/new", data=fields, headers=OURS)
+    assert answer.status_code == 422
+    assert "are kept for invented people" in answer.text
+    body = {"document": questionnaire().to_json(), "name": "staff-simulated"}
+    assert live.owned("POST", "", json=body).status_code == 422
+    client.post("/desk/jobs/do/rehearse", headers=FORM)
+    client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
+    client.post("/desk/new", data={**fields, "name": "jobs"}, headers=OURS)
+    other = client.post("/desk/jobs/do/rehearse", headers=FORM)
+    assert "holds invented answers to another questionnaire" in other.text
+
+
+def test_a_tab_left_open_does_not_act_on_another_collection(live: Live) -> None:
+    """Deleted and made anew under its name: the name is typed rightly, for the wrong one."""
+    client = entered(live)
+    number = re.findall(r'name="number" value="(\d+)"', client.get("/desk/jobs").text)
+    assert len(set(number)) == 1
+    client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "jobs"}
+    client.post("/desk/new", data=fields, headers=OURS)
+    for act in ("open", "close", "delete"):
+        data = {"confirm": "jobs", "number": number[0]}
+        stale = client.post(f"/desk/jobs/do/{act}", data=data, headers=OURS)
+        assert stale.status_code == 409
+        assert "made anew since that page was opened" in stale.text
+    found = live.server.surveys.find("jobs")
+    assert found is not None
+    assert live.server.surveys.state(found) == "draft"
+
+
+def test_a_collection_that_another_process_deleted_is_gone(live: Live) -> None:
+    client, survey = entered(live), live.server.surveys.find("jobs")
+    assert survey is not None
+    with live.server.database.write() as connection:
+        acts.delete(connection, survey.number)  # the server does not know of it
+    assert client.get("/desk/jobs").status_code == 404
+
+
+def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
+    stranger = new_client(live.base)
+    for path in ("/desk", "/desk/new", "/desk/jobs", "/desk/jobs/files/document"):
+        answer = stranger.get(path)
+        assert answer.status_code == 401
+        assert "Sign in to the desk" in answer.text
+        assert "signed out" not in answer.text
+    stranger.cookies.set(access.COOKIE, "of-yesterday")
+    assert "You are signed out" in stranger.get("/desk/jobs").text
+    client = entered(live)
+    for path in ("/desk/unknown", "/desk/NOT A NAME", "/desk/jobs/files/other"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+        assert '<a href="/desk">All collections</a>' in answer.text
+    refused = entered(live, "viewer").get("/desk/new")
+    assert refused.status_code == 403
+    assert "this needs the role owner" in refused.text
+
+
+def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live) -> None:
+    client = entered(live)
+    fields = {"questions": EXAMPLE, "truth": "x", "entry": "invited", "withdrawal": "none"}
+    page = client.post("/desk/new", data=fields, headers=OURS).text
+    assert re.findall(r'<option value="(\w+)" selected>', page) == ["invited", "none"]
 
 
 def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> None:

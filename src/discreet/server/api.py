@@ -280,8 +280,8 @@ def write_export(server: Server, survey: Survey, path: str) -> None:
     """Write the settled reports to a Parquet file."""
     import numpy as np
 
-    collection = survey.collection
-    with server.database.read() as connection, ReportFile(path, collection) as file:
+    collection, invented = survey.collection, survey.simulated
+    with server.database.read() as connection, ReportFile(path, collection, invented) as file:
         for rows in tallies.stored_rows(connection, survey.number):
             values: list[Any] = [None] * len(rows)
             for _, places, matrix in matrices_of(collection, rows):

@@ -21,9 +21,9 @@ from discreet.privacy import Guarantee
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.problems import Problem
 from discreet.server.reports import Slug, guarded
-from discreet.server.surveys import Survey, utc_day
+from discreet.server.surveys import utc_day
 
-__all__ = ["posterior", "public_pages"]
+__all__ = ["posterior", "promised", "public_pages"]
 
 READ = ["GET", "HEAD"]
 PRIOR = 0.1
@@ -116,7 +116,7 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
             "survey": survey,
             "base": server.settings.base,
             "digest": made.digest,
-            **_promised(survey),
+            **promised(survey.announcement.guarantee(survey.collection)),
         }
         return HTMLResponse(rendered.get_template("about.html").render(content))
 
@@ -136,8 +136,8 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     return router
 
 
-def _promised(survey: Survey) -> dict[str, Any]:
-    guarantee: Guarantee = survey.announcement.guarantee(survey.collection)
+def promised(guarantee: Guarantee) -> dict[str, Any]:
+    """What the pages say of a promise: how far it lets anybody's belief move."""
     epsilon = guarantee.epsilon if guarantee.private else math.inf
     return {
         "guarantee": guarantee,
