@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -401,6 +402,35 @@ def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
     refused = entered(live, "viewer").get("/desk/new")
     assert refused.status_code == 403
     assert "this needs the role owner" in refused.text
+
+
+def test_the_day_of_deletion_is_told_and_reminded_of(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = entered(live)
+    days = {"closes": "2099-03-30", "deletes": "2099-04-05"}
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "entry": "invited", **days}
+    early = client.post("/desk/new", data={**fields, "deletes": "2099-03-30"}, headers=OURS)
+    assert "write a later day" in early.text
+    assert 'value="2099-03-30"' in early.text
+    assert client.post("/desk/new", data=fields, headers=OURS).is_redirect
+    client.post("/desk/staff/do/open", headers=FORM)
+    letters = client.post("/desk/staff/letters", data={"count": "1"}, headers=OURS).text
+    about = live.client.get("/s/staff/about").text
+    german = live.client.get("/s/staff/about", headers={"Accept-Language": "de"}).text
+    assert "delete all messages by 5 April 2099" in letters
+    assert "delete all messages by 5 April 2099" in about
+    assert "bis 5. April 2099 zu löschen" not in german  # these words are offered in English only
+    page = client.get("/desk/staff").text
+    assert "open until 30 March 2099" in page
+    assert "promised by 5 April 2099" in page
+    assert "no day was promised" in client.get("/desk/jobs").text
+    monkeypatch.setattr(desk, "utc_day", lambda: date(2099, 4, 5))
+    assert "That day has passed" not in client.get("/desk/staff").text
+    monkeypatch.setattr(desk, "utc_day", lambda: date(2099, 4, 6))
+    assert "That day has passed" in client.get("/desk/staff").text
+    assert "ask an owner" in entered(live, "viewer").get("/desk/staff").text
+    assert "should have been deleted by 5 April 2099" in client.get("/desk").text
 
 
 def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live) -> None:

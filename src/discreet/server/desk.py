@@ -26,12 +26,12 @@ from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.desk_acts import Act, perform
-from discreet.server.pages import promised
+from discreet.server.pages import Spoken, promised
 from discreet.server.problems import Problem
 from discreet.server.reports import guarded, server_of
 from discreet.server.results import LIARS, Results, counted
 from discreet.server.settle import waiting
-from discreet.server.surveys import Survey
+from discreet.server.surveys import Survey, utc_day
 from discreet.serving import Patience, body_of
 
 __all__ = ["desk_pages"]
@@ -127,6 +127,7 @@ class Desk:
     def __init__(self, bundle: Bundle) -> None:
         self.digest, self.templates = bundle.digest, templates()
         self.templates.filters["counted"] = counted
+        self.templates.filters["day"] = Spoken("en", bundle.words["en"]).day
         own = HERE / "static" / "desk"
         self.files = {name: (own / name).read_bytes() for name in ("desk.js", "desk.css")}
         self.files["charts.css"] = stylesheet().encode()
@@ -215,6 +216,7 @@ class Desk:
                     "state": server.surveys.state(survey),
                     "reports": tallies.published(connection, survey.number).settled,
                     "waiting": waiting(connection, survey.number),
+                    "overdue": survey.announcement.overdue(utc_day()),
                     "promise": promise_line(survey.announcement.guarantee(survey.collection)),
                 }
                 found.append(facts)
@@ -274,6 +276,7 @@ class Desk:
             "grant": grant,
             "survey": survey,
             "state": state,
+            "overdue": told.overdue(utc_day()),
             "base": server.settings.base,
             "link": invitations.link_of(server.settings.base, survey.slug, told.digest),
             "promise": promise_line(guarantee),

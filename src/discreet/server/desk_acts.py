@@ -23,7 +23,7 @@ from discreet.server.problems import Problem
 from discreet.server.rehearsal import rehearse
 from discreet.server.reports import server_of
 from discreet.server.running import Server
-from discreet.server.surveys import Survey
+from discreet.server.surveys import Survey, utc_day
 
 __all__ = ["perform"]
 
@@ -134,7 +134,7 @@ def _next(server: Server, survey: Survey, expected: int) -> tuple[Any, Announcem
     first = re.sub(r"-wave-\d+$", "", survey.slug)
     name = f"{first[:52].rstrip('-')}-wave-{len(before) + 1}"
     told = replace(survey.announcement, collection=plan.digest, name=name, opens="", closes="")
-    return plan, told
+    return plan, replace(told, deletes="") if told.overdue(utc_day()) else told
 
 
 def _waves(server: Server, survey: Survey) -> list[Any]:

@@ -90,5 +90,7 @@ def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcemen
         words={"en": Words(title or slug, introduction)},
         entry=entry,  # type: ignore[arg-type]
         withdrawal=withdrawal,  # type: ignore[arg-type]
+        closes=fields.get("closes", "").strip(),
+        deletes=fields.get("deletes", "").strip(),
         batch=int(batch),
     )

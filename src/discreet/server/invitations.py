@@ -121,6 +121,7 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
             say=Spoken(language, known[language]),
             title=(own.title if own else "") or survey.slug,
             asks=told.asks,
+            deletes=told.deletes,
             address=f"{base}/s/{survey.slug}",
             letters=made,
             digest=digest,

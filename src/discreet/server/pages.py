@@ -11,6 +11,7 @@ import gzip
 import math
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -55,6 +56,12 @@ class Spoken:
         if isinstance(text, dict):
             text = text["one" if values["count"] == 1 else "other"]
         return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
+
+    def day(self, text: str) -> str:
+        """A day as people write it, from one such as 2027-03-31."""
+        found = date.fromisoformat(text)
+        month = self("month." + str(found.month))
+        return self("date.long", day=found.day, month=month, year=found.year)
 
 
 def spoken(bundle: Bundle, request: Request, offered: list[str]) -> Spoken:

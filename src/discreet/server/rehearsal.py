@@ -75,7 +75,11 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         for tag, one in announcement.words.items()
     }
     made = replace(
-        announcement, name=name, words=words or {"en": Words(f"SIMULATED: {name}")}, batch=1
+        announcement,
+        name=name,
+        words=words or {"en": Words(f"SIMULATED: {name}")},
+        batch=1,
+        deletes="",  # nobody was promised anything
     )
     random = CryptoRandom()
     codes = collection.encoded(invented(collection, people))
