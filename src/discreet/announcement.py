@@ -355,7 +355,7 @@ def example_of(collection: Collection, name: str) -> str:
         'opens: ""',
         'closes: ""',
         "",
-        "# The day by which you will have deleted all reports, which people are told; empty for none.",
+        "# The day by which you will have deleted all reports; people are told. Empty for none.",
         "# The desk reminds you, and deletes nothing by itself.",
         'deletes: ""',
         "",

@@ -59,7 +59,7 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         page.get_by_role("heading", name="Collections").wait_for()
         assert "once" not in page.url
         page.get_by_role("link", name="sheet", exact=True).click()
-        page.get_by_text("1 of the 1 report that").wait_for()
+        page.get_by_text("1 report. Reports are counted (settled) when 1 or more waits").wait_for()
         page.get_by_label("Type sheet to confirm").first.fill("sheet")
         page.get_by_role("button", name="Settle early").click()
         page.get_by_text("1 report: too few to say anything yet").first.wait_for()

@@ -34,12 +34,14 @@ from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import desk_pages
 from discreet.server.drafts import EXAMPLE, collection_from
+from discreet.server.evidence import range_of
 from discreet.server.pages import public_pages
 from discreet.server.rehearsal import rehearse
 from discreet.server.results import Results
 from discreet.server.surveys import Survey
 from discreet.server.tallies import load, recounted, same
 from discreet.server.verify import split_address
+from discreet.tables import count
 
 pytestmark = pytest.mark.slow  # each starts a collection of its own: a third of a second
 
@@ -132,7 +134,7 @@ def test_viewers_see_and_do_not_act(live: Live) -> None:
     client = entered(live, "viewer")
     page = client.get("/desk/jobs")
     assert page.status_code == 200
-    assert "Do something" not in page.text
+    assert "What you can do" not in page.text
     for path in ("/new", "/jobs/do/close", "/letters/letters"):
         assert (
             client.post(f"/desk{path}", data={"confirm": "jobs"}, headers=OURS).status_code == 403
@@ -217,7 +219,14 @@ def test_a_prediction_is_explained(live: Live) -> None:
     model = live.server.analyses.of(live.server.surveys.find("jobs-simulated")).model
     said = model.explain({"smokes": "yes"})
     assert f"<strong>{said.predicted}</strong> rather than {said.against}" in answer
-    assert f"{said.evidence[0].log_odds:+.2f}" in answer
+    odds = factor(said.evidence[0].log_odds)
+    assert re.search(rf'smokes = yes</th><td>\w+</td><td class="right">{odds}</td>', answer)
+    assert "would predict the same with a probability of about" in answer
+
+
+def factor(log_odds: float) -> str:
+    odds = np.exp(abs(log_odds))
+    return f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds <= 1e4 else "more than 10,000"
 
 
 def three_classes() -> Any:
@@ -250,10 +259,12 @@ def test_two_classes_are_compared(live: Live) -> None:
             continue
         said = model.explain(row, rival)
         assert f"<strong>{said.predicted}</strong> rather than {rival}" in answer.text
-        for one in said.evidence:
-            assert f"{one.feature} = {one.value}" in answer.text
-            assert f"({one.log_odds:+.2f})" in answer.text
-        assert f"log-odds in all: {said.log_odds:+.2f}" in answer.text
+        weights = {f"{one.feature} = {one.value}": one.log_odds for one in said.evidence}
+        weights |= {"before any answer": said.prior, "all together": said.log_odds}
+        for what, log_odds in weights.items():
+            label = said.predicted if log_odds >= 0 else rival
+            line = f'{what}</th><td>{label}</td><td class="right">{factor(log_odds)}</td>'
+            assert line in answer.text
         assert f'<option value="{rival}" selected>' in answer.text
     page = client.post("/desk/moods-simulated/predict", data=fields, headers=OURS).text
     assert f"rather than {runner_up.against}" in page
@@ -500,7 +511,14 @@ def test_letters_hold_codes_that_work(live: Live) -> None:
     for code in codes:
         state = live.client.post("/api/v1/surveys/letters/invitations/state", json={"code": code})
         assert state.json() == {"state": "unused"}
-    assert client.post("/desk/jobs/letters", data={"count": "3"}, headers=OURS).status_code == 422
+    for path, many in (("jobs", "3"), ("letters", "0"), ("letters", "1001"), ("letters", "²")):
+        answer = client.post(f"/desk/{path}/letters", data={"count": many}, headers=OURS)
+        assert answer.status_code == 422
+        assert "1 to 1,000 at a time" in answer.text
+    client.post("/desk/letters/do/close", data={"confirm": "letters"}, headers=OURS)
+    late = client.post("/desk/letters/letters", data={"count": "3"}, headers=OURS)
+    assert late.status_code == 409
+    assert "nobody could use an invitation" in late.text
 
 
 def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path: Path) -> None:
@@ -582,13 +600,27 @@ def test_evidence_is_no_bolder_than_the_reports() -> None:
             tally.add_values(question, values)
         fits = True
         for one in Results(Analysis(survey, 0, tally)).evidence:
-            truth = np.divide(*chances[:, "abcdef".index(one.value)][[1, 0]])
+            truth = np.divide(*chances[:, "abcdef".index(one.what[-1])][[1, 0]])
             truth = truth if one.label == "yes" else 1 / truth
-            fits &= one.least <= truth <= one.most
+            least, most = one.supported or (0.0, np.inf)
+            fits &= least <= truth <= most
             bold = max(bold, one.odds / truth)
         held += fits
     assert held >= 11
     assert bold > 2  # the twin: what the model says alone, which was shown before
+
+
+def test_ranges_of_exact_counts_are_the_counts() -> None:
+    """Against one class and against all others; the twin takes the one for the other."""
+    asked = Schema([Categorical("town", list("ab"))], "mood", ["bad", "fair", "good"])
+    rows = {"town": [*"aaabbaaaaabbbb"], "mood": ["bad"] * 5 + ["fair"] * 4 + ["good"] * 5}
+    found = count(rows, asked)
+    bad, fair, good = 3 / 5, 4 / 4, 1 / 5
+    assert range_of(found, ("town", "a"), "bad", "good") == pytest.approx((bad / good,) * 2)
+    both = (4 * fair + 5 * good) / 9
+    assert range_of(found, ("town", "a"), "bad") == pytest.approx((bad / both,) * 2)
+    assert abs(bad / good - bad / both) > 1
+    assert range_of(found, ("town", "c"), "bad") is None
 
 
 def test_numbers_asked_by_their_mean_have_a_chart_whose_intervals_hold(live: Live) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sql
@@ -178,6 +180,15 @@ def _analysis(request: Request, survey: Survey) -> Analysis:
     return server_of(request).analyses.of(survey)
 
 
+@contextmanager
+def enough_reports() -> Iterator[None]:
+    """Too few reports for an estimate are a problem that says so."""
+    try:
+        yield
+    except EstimationError as error:
+        raise Problem("no-reports", str(error)) from None
+
+
 def _text(text: str) -> Response:
     return Response(text, media_type="application/json")
 
@@ -197,19 +208,15 @@ def tally(request: Request, _: Viewer, survey: Found) -> Response:
 @router.get("/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULTS)
 def statistics(request: Request, _: Viewer, survey: Found) -> Response:
     """Unbiased estimates with their variances."""
-    try:
+    with enough_reports():
         return _text(_analysis(request, survey).statistics.to_json())
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
 
 
 @router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULTS)
 def model(request: Request, _: Viewer, survey: Found) -> Response:
     """The classifier, as `discreet predict` reads it."""
-    try:
+    with enough_reports():
         return _text(_analysis(request, survey).model.to_json())
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
 
 
 class Rows(BaseModel):
@@ -235,10 +242,8 @@ def predict(request: Request, _: Viewer, survey: Found, body: Rows) -> Predictio
     """Classes of records, by the model of what is settled now."""
     from discreet.schema import text_of
 
-    try:
+    with enough_reports():
         found = _analysis(request, survey).model
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
     probabilities = found.predict_proba(body.rows)
     classes = [text_of(one) for one in found.schema.classes]
     best = probabilities.argmax(axis=1)
@@ -412,7 +417,7 @@ class Codes(BaseModel):
     "/{slug}/invitations",
     status_code=201,
     tags=["invitations"],
-    responses=responses(*ACTS, "invalid"),
+    responses=responses(*ACTS, "state", "invalid"),
 )
 async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
     """Make codes of invitations. Only their hashes are stored."""
@@ -420,6 +425,8 @@ async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -
 
     def work() -> list[str]:
         with server.database.write() as connection:
+            if acts.stored_state(connection, survey.number) == "closed":
+                raise Problem("state", "it is closed: nobody could use an invitation any more")
             server.access.note(connection, grant, f"invite to {survey.slug}")
             return invitations.invite(connection, survey.number, body.count)
 

@@ -26,7 +26,9 @@ from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.desk_acts import Act, perform
+from discreet.server.evidence import factor
 from discreet.server.pages import Spoken, promised
+from discreet.server.prediction import prediction_of
 from discreet.server.problems import Problem
 from discreet.server.reports import guarded, server_of
 from discreet.server.results import LIARS, Results, counted
@@ -126,7 +128,7 @@ class Desk:
 
     def __init__(self, bundle: Bundle) -> None:
         self.digest, self.templates = bundle.digest, templates()
-        self.templates.filters["counted"] = counted
+        self.templates.filters |= {"counted": counted, "factor": factor}
         self.templates.filters["day"] = Spoken("en", bundle.words["en"]).day
         own = HERE / "static" / "desk"
         self.files = {name: (own / name).read_bytes() for name in ("desk.js", "desk.css")}
@@ -213,6 +215,7 @@ class Desk:
             for survey, _ in server.surveys.all():
                 facts = {
                     "survey": survey,
+                    "headline": _headline(survey),
                     "state": server.surveys.state(survey),
                     "reports": tallies.published(connection, survey.number).settled,
                     "waiting": waiting(connection, survey.number),
@@ -275,6 +278,7 @@ class Desk:
             "title": survey.slug,
             "grant": grant,
             "survey": survey,
+            "headline": _headline(survey),
             "state": state,
             "overdue": told.overdue(utc_day()),
             "base": server.settings.base,
@@ -287,7 +291,7 @@ class Desk:
             "reason": reason,
             "schema": getattr(survey.collection, "original", survey.collection.schema),
             "liars": LIARS,
-            "explanation": None,
+            "prediction": None,
             "given": {},
             "problem": "",
         }
@@ -305,16 +309,12 @@ class Desk:
     ) -> Response:
         """A prediction with its reasons, against the runner-up or the class that was chosen."""
         row = {name[2:]: text or None for name, text in fields.items() if name.startswith("v-")}
-        classes, against = survey.collection.schema.classes, fields.get("against")
-        rival = next((one for one in classes if str(one) == against), None)
         try:
-            model = server_of(request).analyses.of(survey).model
-            found = model.explain(row)
-            if rival is not None and rival != found.predicted:
-                found = model.explain(row, rival)
+            analysis = server_of(request).analyses.of(survey)
+            found = prediction_of(analysis, row, fields.get("against", ""))
         except DiscreetError as error:
-            return self._page(request, grant, survey, 422, given=fields, problem=str(error))
-        return self._page(request, grant, survey, explanation=found, given=fields)
+            return self._page(request, grant, survey, 422, given=fields, problem=_line(error))
+        return self._page(request, grant, survey, prediction=found, given=fields)
 
     async def act(
         self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields, name: str
@@ -323,26 +323,42 @@ class Desk:
         try:
             return _away(await perform(name, Act(request, grant, survey, fields)))
         except DiscreetError as error:
-            if getattr(error, "kind", "") == "not-found":
-                raise
-            status = getattr(error, "status", 422)
-            return await run_in_threadpool(
-                self._page, request, grant, survey, status, problem=_line(error)
-            )
+            return await self._again(request, grant, survey, error)
 
     async def letters(
         self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields
     ) -> Response:
         """Invitations to print."""
         server, count = server_of(request), fields.get("count", "")
-        if not survey.invited or not count.isdecimal() or not 1 <= int(count) <= 1000:
-            told = "Letters are for collections by invitation, 1 to 1,000 at a time."
-            return await run_in_threadpool(self._page, request, grant, survey, 422, problem=told)
-        codes = await api.invite(request, grant, survey, api.Invited(count=int(count)))
+        try:
+            if not survey.invited or not count.isdecimal() or not 1 <= int(count) <= 1000:
+                told = "Letters are for collections by invitation, 1 to 1,000 at a time."
+                raise Problem("invalid", told)
+            codes = await api.invite(request, grant, survey, api.Invited(count=int(count)))
+        except Problem as problem:
+            return await self._again(request, grant, survey, problem)
         text = await run_in_threadpool(
             invitations.letters, survey, server.settings.base, codes.codes, self.digest
         )
         return HTMLResponse(text)
+
+    async def _again(
+        self, request: Request, grant: Grant, survey: Survey, error: DiscreetError
+    ) -> Response:
+        """The page of a collection once more, with what was refused."""
+        if getattr(error, "kind", "") == "not-found":
+            raise error
+        status = getattr(error, "status", 422)
+        return await run_in_threadpool(
+            self._page, request, grant, survey, status, problem=_line(error)
+        )
+
+
+def _headline(survey: Survey) -> str:
+    """The title that people read, where it says more than the name."""
+    told = survey.announcement
+    title = told.words[told.language].title if told.language in told.words else ""
+    return "" if title == survey.slug else title
 
 
 def _line(error: DiscreetError) -> str:

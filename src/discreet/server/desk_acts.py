@@ -16,7 +16,6 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from discreet.announcement import Announcement
-from discreet.errors import EstimationError
 from discreet.server import api
 from discreet.server.access import Grant
 from discreet.server.problems import Problem
@@ -117,10 +116,8 @@ async def _wave(act: Act) -> str:
         raise Problem("state", "Close it first: the next wave follows from its last count.")
     if not expected.isdecimal() or not int(expected):
         raise Problem("invalid", "say how many people you expect in all waves together")
-    try:
+    with api.enough_reports():
         plan, told = await run_in_threadpool(_next, act.server, survey, int(expected))
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
     await api.store(act.server, act.grant, plan, told)
     return f"/desk/{told.name}"
 
