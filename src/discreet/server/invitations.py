@@ -104,7 +104,7 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
     from markupsafe import Markup
 
     from discreet.server.bundle import Bundle, templates
-    from discreet.server.pages import Spoken
+    from discreet.server.pages import Spoken, promised
 
     told = survey.announcement
     known = Bundle().words
@@ -120,11 +120,11 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
         .render(
             say=Spoken(language, known[language]),
             title=(own.title if own else "") or survey.slug,
-            asks=told.asks,
-            deletes=told.deletes,
+            told=told,
+            hand=getattr(survey.collection, "device", "") == "hand",
+            **promised(told.guarantee(survey.collection)),
             address=f"{base}/s/{survey.slug}",
             letters=made,
             digest=digest,
-            announced=told.digest,
         )
     )

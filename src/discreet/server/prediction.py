@@ -36,6 +36,11 @@ class Prediction:
     reasons: tuple[Evidence, ...]
 
     @property
+    def sure(self) -> bool:
+        """Whether anything is known about what the reports support."""
+        return any(one.range for one in self.reasons)
+
+    @property
     def share(self) -> str:
         """How many of 100 people who answer so belong to the class, by the model.
 

@@ -261,11 +261,14 @@ class Results:
             )
         if Z95 * largest.error > USELESS:
             return f"{base}: too few to say anything yet; chance alone could explain all of it."
-        return (
+        known = (
             f"{base}: the share of “{largest.label}” is known to within "
-            f"{100 * Z95 * largest.error:.1f} percentage points, the one known least "
-            f"({self.outlook.what}) to within {100 * self.outlook.within:.1f}."
+            f"{100 * Z95 * largest.error:.1f} percentage points"
         )
+        least = self.outlook
+        if least.within == Z95 * largest.error:
+            return f"{known}, no other share less well."
+        return f"{known}, the one known least ({least.what}) to within {100 * least.within:.1f}."
 
 
 def _number(value: float) -> str:
