@@ -88,7 +88,12 @@ def test_the_desk_is_accessible(scheme: str, desk: Live, chromium: Any) -> None:
         page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
         page.reload()  # the same document: a new fragment alone loads nothing
         page.get_by_role("heading", name="Collections").wait_for()
-        for path in ("/desk", "/desk/new", "/desk/sheet-simulated", "/desk/lists-simulated"):
+        for path in (
+            "/desk",
+            "/desk/new/collection",
+            "/desk/sheet-simulated",
+            "/desk/lists-simulated",
+        ):
             page.goto(desk.base + path)
             for width in (320, 1280):
                 page.set_viewport_size({"width": width, "height": 800})

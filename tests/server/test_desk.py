@@ -92,7 +92,7 @@ def test_a_link_signs_in_once_and_the_cookie_is_strict(live: Live) -> None:
 
 INVITED: dict[str, Any] = {"entry": "invited", "batch": 5}
 POSTS = (
-    "/new",
+    "/new/collection",
     "/promise",
     "/jobs/predict",
     "/jobs/do/open",
@@ -138,11 +138,11 @@ def test_viewers_see_and_do_not_act(live: Live) -> None:
     page = client.get("/desk/jobs")
     assert page.status_code == 200
     assert "What you can do" not in page.text
-    for path in ("/new", "/jobs/do/close", "/letters/letters"):
+    for path in ("/new/collection", "/jobs/do/close", "/letters/letters"):
         assert (
             client.post(f"/desk{path}", data={"confirm": "jobs"}, headers=OURS).status_code == 403
         )
-    assert client.get("/desk/new").status_code == 403
+    assert client.get("/desk/new/collection").status_code == 403
 
 
 def test_dangerous_acts_ask_for_the_name(live: Live) -> None:
@@ -360,14 +360,14 @@ def test_only_invented_people_are_in_a_collection_named_so(live: Live) -> None:
     """A real one of such a name would be taken for a play, or a play for it."""
     client = entered(live)
     fields = {"questions": EXAMPLE, "truth": "50", "name": "staff-simulated"}
-    answer = client.post("/desk/new", data=fields, headers=OURS)
+    answer = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert answer.status_code == 422
     assert "are kept for invented people" in answer.text
     body = {"document": questionnaire().to_json(), "name": "staff-simulated"}
     assert live.owned("POST", "", json=body).status_code == 422
     client.post("/desk/jobs/do/rehearse", headers=FORM)
     client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
-    client.post("/desk/new", data={**fields, "name": "jobs"}, headers=OURS)
+    client.post("/desk/new/collection", data={**fields, "name": "jobs"}, headers=OURS)
     other = client.post("/desk/jobs/do/rehearse", headers=FORM)
     assert "holds invented answers to another questionnaire" in other.text
 
@@ -379,7 +379,7 @@ def test_a_tab_left_open_does_not_act_on_another_collection(live: Live) -> None:
     assert len(set(number)) == 1
     client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
     fields = {"questions": EXAMPLE, "truth": "50", "name": "jobs"}
-    client.post("/desk/new", data=fields, headers=OURS)
+    client.post("/desk/new/collection", data=fields, headers=OURS)
     for act in ("open", "close", "delete"):
         data = {"confirm": "jobs", "number": number[0]}
         stale = client.post(f"/desk/jobs/do/{act}", data=data, headers=OURS)
@@ -400,7 +400,7 @@ def test_a_collection_that_another_process_deleted_is_gone(live: Live) -> None:
 
 def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
     stranger = new_client(live.base)
-    for path in ("/desk", "/desk/new", "/desk/jobs", "/desk/jobs/files/document"):
+    for path in ("/desk", "/desk/new/collection", "/desk/jobs", "/desk/jobs/files/document"):
         answer = stranger.get(path)
         assert answer.status_code == 401
         assert "Sign in to the desk" in answer.text
@@ -413,7 +413,7 @@ def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
         assert answer.status_code == 404
         assert answer.headers["content-type"].startswith("text/html")
         assert '<a href="/desk">All collections</a>' in answer.text
-    refused = entered(live, "viewer").get("/desk/new")
+    refused = entered(live, "viewer").get("/desk/new/collection")
     assert refused.status_code == 403
     assert "This needs the role owner" in refused.text
 
@@ -424,10 +424,12 @@ def test_the_day_of_deletion_is_told_and_reminded_of(
     client = entered(live)
     days = {"closes": "2099-03-30", "deletes": "2099-04-05"}
     fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "entry": "invited", **days}
-    early = client.post("/desk/new", data={**fields, "deletes": "2099-03-30"}, headers=OURS)
+    early = client.post(
+        "/desk/new/collection", data={**fields, "deletes": "2099-03-30"}, headers=OURS
+    )
     assert "write a later day" in early.text
     assert 'value="2099-03-30"' in early.text
-    assert client.post("/desk/new", data=fields, headers=OURS).is_redirect
+    assert client.post("/desk/new/collection", data=fields, headers=OURS).is_redirect
     client.post("/desk/staff/do/open", headers=FORM)
     letters = client.post("/desk/staff/letters", data={"count": "1"}, headers=OURS).text
     about = live.client.get("/s/staff/about").text
@@ -450,7 +452,7 @@ def test_the_day_of_deletion_is_told_and_reminded_of(
 def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live) -> None:
     client = entered(live)
     fields = {"questions": EXAMPLE, "truth": "x", "entry": "invited", "withdrawal": "none"}
-    page = client.post("/desk/new", data=fields, headers=OURS).text
+    page = client.post("/desk/new/collection", data=fields, headers=OURS).text
     assert re.findall(r'<option value="(\w+)" selected>', page) == ["invited", "none"]
 
 
@@ -465,9 +467,9 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     assert (
         client.post("/desk/promise", data={**fields, "truth": "x"}, headers=OURS).status_code == 422
     )
-    made = client.post("/desk/new", data=fields, headers=OURS)
+    made = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert made.headers["location"] == "/desk/my-staff"
-    again = client.post("/desk/new", data=fields, headers=OURS)
+    again = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert "there is a survey named my-staff" in again.text
     assert client.post("/desk/my-staff/do/open", headers=FORM).is_redirect
     found = live.server.surveys.find("my-staff")
@@ -476,10 +478,56 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     assert live.server.surveys.state(found) == "open"
     schema = plan().schema.to_json()
     answer = client.post(
-        "/desk/new", data={"document": schema, "epsilon": "2", "name": "from-schema"}, headers=OURS
+        "/desk/new/collection",
+        data={"document": schema, "epsilon": "2", "name": "from-schema"},
+        headers=OURS,
     )
     assert answer.is_redirect
     assert live.server.surveys.find("from-schema").collection.epsilon == 2.0  # type: ignore[union-attr]
+
+
+WHOLE = ("", "0", "-1", "1.5", "²", "1e3", "9" * 5000, "1 000", "<b>1</b>")
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_numbers_in_forms_are_numbers(text: str, live: Live) -> None:
+    """Some of these are digits to Python and no numbers, one is too long for it."""
+    client = entered(live)
+    added(live.server.database, three_classes(), "moods", batch=1)
+    client.post("/desk/moods/do/close", data={"confirm": "moods"}, headers=OURS)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "batch": text}
+    for path, data in (
+        ("/desk/new/collection", fields),
+        ("/desk/letters/letters", {"count": text}),
+        ("/desk/moods/do/wave", {"respondents": text}),
+    ):
+        answer = client.post(path, data=data, headers=OURS)
+        assert answer.status_code == 422
+        assert "write a whole number from 1 to" in answer.text
+        assert "<b>1</b>" not in answer.text
+
+
+def test_large_and_broken_forms_are_refused_by_a_page(live: Live) -> None:
+    client = entered(live)
+    for status, body in (
+        (413, b"questions=" + b"x" * (1 << 20)),
+        (422, b"&".join(b"f%d=x" % k for k in range(1001))),
+        (422, b"\xff\xfe"),
+    ):
+        answer = client.post("/desk/new/collection", content=body, headers=FORM)
+        assert answer.status_code == status
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_any_name_of_a_collection_has_its_page(live: Live) -> None:
+    """Also those that are part of an address of the desk."""
+    client = entered(live)
+    for slug in ("new", "enter", "leave", "static", "promise", "desk"):
+        added(live.server.database, questionnaire(), slug)
+        assert f"<h1>{slug}</h1>" in client.get(f"/desk/{slug}").text
+        data = {"confirm": slug}
+        assert client.post(f"/desk/{slug}/do/close", data=data, headers=OURS).is_redirect
 
 
 def test_what_collectors_and_respondents_write_is_text(live: Live) -> None:
@@ -490,10 +538,12 @@ def test_what_collectors_and_respondents_write_is_text(live: Live) -> None:
         "name": "nasty",
         "questions": f"a | {nasty} | no, {nasty}\nb | b | x, y",
     }
-    page = client.post("/desk/new", data={**fields, "truth": nasty}, headers=OURS).text
+    page = client.post("/desk/new/collection", data={**fields, "truth": nasty}, headers=OURS).text
     assert nasty not in page
     assert "&lt;script&gt;" in page
-    assert client.post("/desk/new", data={**fields, "truth": "50"}, headers=OURS).is_redirect
+    assert client.post(
+        "/desk/new/collection", data={**fields, "truth": "50"}, headers=OURS
+    ).is_redirect
     for path in ("/desk", "/desk/nasty", "/s/nasty/about", "/"):
         assert nasty not in client.get(path).text
 
@@ -514,10 +564,8 @@ def test_letters_hold_codes_that_work(live: Live) -> None:
     for code in codes:
         state = live.client.post("/api/v1/surveys/letters/invitations/state", json={"code": code})
         assert state.json() == {"state": "unused"}
-    for path, many in (("jobs", "3"), ("letters", "0"), ("letters", "1001"), ("letters", "²")):
-        answer = client.post(f"/desk/{path}/letters", data={"count": many}, headers=OURS)
-        assert answer.status_code == 422
-        assert "1 to 1,000 at a time" in answer.text
+    other = client.post("/desk/jobs/letters", data={"count": "3"}, headers=OURS)
+    assert "letters are for collections by invitation" in other.text
     client.post("/desk/letters/do/close", data={"confirm": "letters"}, headers=OURS)
     late = client.post("/desk/letters/letters", data={"count": "3"}, headers=OURS)
     assert late.status_code == 409

@@ -42,6 +42,8 @@ FORM = 1 << 20
 HERE = Path(__file__).parent
 CSRF = "the desk takes requests from its own pages only"
 ENDED = "You are signed out: a session ends after a day."
+LETTERS = 200
+"""At a time: each takes a moment to draw."""
 NEW = {"questions": drafts.EXAMPLE, "truth": "50", "batch": "100"}
 """What a form for a new collection holds at first."""
 
@@ -63,8 +65,8 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         ("GET", "/desk/static/{name}", desk.static),
         ("POST", "/desk/enter", desk.enter),
         ("POST", "/desk/leave", desk.leave),
-        ("GET", "/desk/new", desk.draft),
-        ("POST", "/desk/new", desk.create),
+        ("GET", "/desk/new/collection", desk.draft),
+        ("POST", "/desk/new/collection", desk.create),
         ("POST", "/desk/promise", desk.promise),
         ("GET", "/desk/{slug}", desk.collection),
         ("GET", "/desk/{slug}/files/{name}", desk.file),
@@ -291,6 +293,7 @@ class Desk:
             "reason": reason,
             "schema": getattr(survey.collection, "original", survey.collection.schema),
             "liars": LIARS,
+            "most_letters": LETTERS,
             "prediction": None,
             "given": {},
             "problem": "",
@@ -329,14 +332,14 @@ class Desk:
         self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields
     ) -> Response:
         """Invitations to print."""
-        server, count = server_of(request), fields.get("count", "")
+        server = server_of(request)
         try:
-            if not survey.invited or not count.isdecimal() or not 1 <= int(count) <= 1000:
-                told = "Letters are for collections by invitation, 1 to 1,000 at a time."
-                raise Problem("invalid", told)
-            codes = await api.invite(request, grant, survey, api.Invited(count=int(count)))
-        except Problem as problem:
-            return await self._again(request, grant, survey, problem)
+            if not survey.invited:
+                raise Problem("invalid", "letters are for collections by invitation")
+            count = drafts.whole(fields, "count", LETTERS)
+            codes = await api.invite(request, grant, survey, api.Invited(count=count))
+        except DiscreetError as error:
+            return await self._again(request, grant, survey, error)
         text = await run_in_threadpool(
             invitations.letters, survey, server.settings.base, codes.codes, self.digest
         )

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from discreet.announcement import Announcement
 from discreet.server import api
 from discreet.server.access import Grant
+from discreet.server.drafts import whole
 from discreet.server.problems import Problem
 from discreet.server.rehearsal import rehearse
 from discreet.server.reports import server_of
@@ -26,6 +27,8 @@ from discreet.server.surveys import Survey, utc_day
 
 __all__ = ["perform"]
 
+MOST = 8_000_000_000
+"""People of all waves together."""
 REHEARSED = 500
 """Simulated people of a rehearsal that is begun at the desk."""
 
@@ -107,17 +110,16 @@ async def _rehearse(act: Act) -> str:
 
 async def _wave(act: Act) -> str:
     """A draft of the next wave: a plan that asks more about what mattered in this one."""
-    survey, expected = act.survey, act.fields.get("respondents", "")
+    survey = act.survey
     if survey.collection.kind != "plan":
         raise Problem("state", "only plans have waves; make another collection")
     if survey.simulated:
         raise Problem("state", "invented people say nothing about what to ask real ones")
     if act.server.surveys.state(survey) != "closed":
         raise Problem("state", "Close it first: the next wave follows from its last count.")
-    if not expected.isdecimal() or not int(expected):
-        raise Problem("invalid", "say how many people you expect in all waves together")
+    expected = whole(act.fields, "respondents", MOST)
     with api.enough_reports():
-        plan, told = await run_in_threadpool(_next, act.server, survey, int(expected))
+        plan, told = await run_in_threadpool(_next, act.server, survey, expected)
     await api.store(act.server, act.grant, plan, told)
     return f"/desk/{told.name}"
 
