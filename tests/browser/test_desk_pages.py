@@ -135,6 +135,16 @@ def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium:
         assert promise.inner_text() != before
         page.locator("#questions").fill("one | only | no, yes")
         page.get_by_text("at least two questions").wait_for()
+        owner.context.set_offline(True)
+        page.locator("#truth").fill("98")
+        page.get_by_text("it cannot be reached, or you are signed out").wait_for()
+        owner.context.set_offline(False)
+        page.locator("#truth").fill("97")
+        page.get_by_text("at least two questions").wait_for()
+        owner.context.clear_cookies()  # the session has ended meanwhile
+        page.locator("#truth").fill("96")
+        page.get_by_text("it cannot be reached, or you are signed out").wait_for()
+        assert owner.problems == []
 
 
 MANY = """async ([name, people]) => {

@@ -27,7 +27,7 @@ from discreet.server.access import Grant
 from discreet.server.analysis import Analysis
 from discreet.server.intake import matrices_of
 from discreet.server.problems import Problem, responses
-from discreet.server.reports import PARQUET, Slug, guarded, server_of
+from discreet.server.reports import PARQUET, Slug, guarded, guessing, server_of
 from discreet.server.running import Server
 from discreet.server.settle import waiting
 from discreet.server.surveys import Survey
@@ -165,10 +165,7 @@ class CodeState(BaseModel):
 )
 def invitation_state(request: Request, survey: Found, body: Code) -> CodeState:
     """Whether a code is unused; asked before anything is drawn, so that nobody draws in vain."""
-    server = guarded(request)
-    client = request.client
-    if not server.guesses.allow(client.host if client else None):
-        raise Problem("too-many", "too many codes were tried from this address")
+    server = guessing(request, "codes")
     with server.database.read() as connection:
         return CodeState(state=invitations.state_of(connection, survey.number, body.code))
 

@@ -30,7 +30,7 @@ from discreet.server.evidence import factor
 from discreet.server.pages import Spoken, promised
 from discreet.server.prediction import prediction_of
 from discreet.server.problems import Problem
-from discreet.server.reports import guarded, server_of
+from discreet.server.reports import guarded, guessing, server_of
 from discreet.server.results import LIARS, Results, counted
 from discreet.server.settle import waiting
 from discreet.server.surveys import Survey, utc_day
@@ -185,9 +185,7 @@ class Desk:
 
     async def enter(self, request: Request, fields: Fields) -> Response:
         """Sign in: with the token of a link, which works once, or with one for programs."""
-        server, client = guarded(request), request.client
-        if not server.guesses.allow(client.host if client else None):
-            raise Problem("too-many", "too many tokens were tried from this address")
+        server = guessing(request, "tokens")
         token, access = fields.get("token", "").strip(), server.access
         try:
             known = await run_in_threadpool(access.grant_of, token, "token")
@@ -217,7 +215,6 @@ class Desk:
             for survey, _ in server.surveys.all():
                 facts = {
                     "survey": survey,
-                    "headline": _headline(survey),
                     "state": server.surveys.state(survey),
                     "reports": tallies.published(connection, survey.number).settled,
                     "waiting": waiting(connection, survey.number),
@@ -280,7 +277,6 @@ class Desk:
             "title": survey.slug,
             "grant": grant,
             "survey": survey,
-            "headline": _headline(survey),
             "state": state,
             "overdue": told.overdue(utc_day()),
             "base": server.settings.base,
@@ -355,13 +351,6 @@ class Desk:
         return await run_in_threadpool(
             self._page, request, grant, survey, status, problem=_line(error)
         )
-
-
-def _headline(survey: Survey) -> str:
-    """The title that people read, where it says more than the name."""
-    told = survey.announcement
-    title = told.words[told.language].title if told.language in told.words else ""
-    return "" if title == survey.slug else title
 
 
 def _line(error: DiscreetError) -> str:

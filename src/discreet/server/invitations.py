@@ -109,7 +109,6 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
     told = survey.announcement
     known = Bundle().words
     language = next((one for one in (tag, told.language, told.language[:2]) if one in known), "en")
-    own = told.words.get(language) or told.words.get(told.language)
     made = []
     for code in codes:
         link = link_of(base, survey.slug, told.digest, code)
@@ -119,7 +118,7 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
         .get_template("letters.html")
         .render(
             say=Spoken(language, known[language]),
-            title=(own.title if own else "") or survey.slug,
+            title=survey.title(language),
             told=told,
             hand=getattr(survey.collection, "device", "") == "hand",
             **promised(told.guarantee(survey.collection)),

@@ -114,12 +114,10 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     async def about(request: Request, slug: Slug) -> HTMLResponse:
         server = guarded(request)
         survey = await server.survey(slug)
-        words = survey.announcement.words
-        say = spoken(made, request, list(words))
-        own = words.get(say.tag) or words.get(survey.announcement.language)
+        say = spoken(made, request, list(survey.announcement.words))
         content = {
             "say": say,
-            "title": (own.title if own else "") or survey.slug,
+            "title": survey.title(say.tag),
             "survey": survey,
             "base": server.settings.base,
             "digest": made.digest,
@@ -131,12 +129,11 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     def listed(request: Request) -> HTMLResponse:
         server, today = guarded(request), utc_day()
         say = spoken(made, request, [])
-        found = []
-        for survey, state in server.surveys.all():
-            if state == "open" and survey.announcement.on(today) == "open":
-                words = survey.announcement.words
-                own = words.get(say.tag) or words.get(survey.announcement.language)
-                found.append((survey, (own.title if own else "") or survey.slug))
+        found = [
+            (survey, survey.title(say.tag))
+            for survey, state in server.surveys.all()
+            if state == "open" and survey.announcement.on(today) == "open"
+        ]
         content = {"say": say, "surveys": found, "digest": made.digest}
         return HTMLResponse(rendered.get_template("list.html").render(content))
 

@@ -64,6 +64,12 @@ class Survey:
         """Whether every report needs an invitation."""
         return self.announcement.entry == "invited"
 
+    def title(self, tag: str = "") -> str:
+        """What people read above it, in a language or in its own; else its name."""
+        words = self.announcement.words
+        own = words.get(tag) or words.get(self.announcement.language)
+        return (own.title if own else "") or self.slug
+
     @property
     def simulated(self) -> bool:
         """Whether its people are invented."""
