@@ -65,8 +65,8 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         page.get_by_text("1 report: too few to say anything yet").first.wait_for()
         page.get_by_role("link", name="All collections").click()
         page.get_by_role("link", name="sheet-simulated").click()
-        page.get_by_label("smokes").select_option("yes")
-        page.get_by_label("drinks").select_option("no")
+        page.get_by_label("smokes", exact=True).select_option("yes")
+        page.get_by_label("drinks", exact=True).select_option("no")
         page.get_by_role("button", name="Predict").click()
         page.get_by_text("rather than").wait_for()
         with page.expect_download() as download:
