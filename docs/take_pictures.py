@@ -100,7 +100,11 @@ def main() -> None:
         somebody.sent("sheet")
         taken(somebody.page, "receipt-1280")
 
-        added(live.server.database, collections()["sheet"][0], "overdue", deletes="2026-01-31")
+        asked = collections()["sheet"][0]
+        added(live.server.database, asked, "overdue", deletes="2026-01-31")
+        days = {"closes": "2099-03-31", "deletes": "2099-06-30"}
+        told = {"asks": "The works council", "contact": "council@example.org", **days}
+        added(live.server.database, asked, "letters", entry="invited", **told)
         for name in ("means", "sheet"):
             survey = live.server.surveys.find(name)
             assert survey is not None
@@ -126,7 +130,7 @@ def main() -> None:
             taken(page, "desk-means-1280-dark", 1650)
             page.goto(f"{live.base}/desk/overdue")
             taken(page, "desk-overdue-1280-dark", 700)
-            page.goto(f"{live.base}/desk/invited")
+            page.goto(f"{live.base}/desk/letters")
             page.get_by_label("How many").fill("1")
             page.get_by_role("button", name="Make letters").click()
             page.locator(".letter").first.wait_for()

@@ -43,6 +43,7 @@ from discreet.server.surveys import Survey
 from discreet.server.tallies import load, recounted, same
 from discreet.server.verify import split_address
 from discreet.survey import Group
+from discreet.survey.testing import Accuracy
 from discreet.tables import count
 
 pytestmark = pytest.mark.slow  # each starts a collection of its own: a third of a second
@@ -230,6 +231,27 @@ def test_a_prediction_is_explained(live: Live) -> None:
 def factor(log_odds: float) -> str:
     odds = np.exp(abs(log_odds))
     return f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds <= 1e4 else "more than 10,000"
+
+
+def test_the_verdict_is_no_bolder_than_its_interval(live: Live) -> None:
+    survey = live.server.surveys.find("jobs")
+    assert survey is not None
+    rehearse(live.server.database, survey.collection, survey.announcement, 4000)
+    simulated = live.server.surveys.find("jobs-simulated")
+    assert simulated is not None
+    analysis = live.server.analyses.of(simulated)
+    share = max(one.interval[1] for one in Results(analysis).classes)
+    unsure = "Whether it is better is not sure yet."
+    for interval, told, sure in (
+        ((share + 0.01, 0.98), "about 97 of 100 people, between", True),
+        ((share - 0.01, 0.98), "about 97 of 100 people, between", False),
+        ((share - 0.01, 1.0), f"at least {100 * (share - 0.01):.0f} of 100 people;", False),
+    ):
+        results = Results(analysis)
+        found = Accuracy(0.97, 0.97, interval, 0.95, 0.9, 2000)
+        vars(results)["accuracy"] = found  # where it is kept once it is known
+        assert f"would be right for {told}" in results.verdict
+        assert (unsure not in results.verdict) == sure
 
 
 def three_classes() -> Any:

@@ -254,10 +254,16 @@ class Results:
         base = counted(reports)
         if self.accuracy is not None:
             low, high = (100 * end for end in self.accuracy.interval)
+            right = (
+                f"about {100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
+            )
+            right = f"{right}{high:.0f}" if high < 99.5 else f"at least {low:.0f} of 100 people"
+            sure = low > 100 * largest.interval[1]
             return (
-                f"{base}: a classifier made from half of them would be right for about "
-                f"{100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
-                f"{high:.0f}; always saying “{largest.label}”: about {100 * largest.value:.0f}."
+                f"{base}: a classifier made from half of them would be right for {right}; always "
+                f"saying “{largest.label}”: about {100 * largest.value:.0f}."
+                + " Whether it is better is not sure yet."
+                * (not sure)
             )
         if Z95 * largest.error > USELESS:
             return f"{base}: too few to say anything yet; chance alone could explain all of it."
