@@ -31,6 +31,7 @@ def taken(page: Any, name: str, highest: int = 1100) -> None:
 
 def main() -> None:
     """Take them all."""
+    from servers import added
     from sites import PSEUDO, Person, collections, site
 
     from discreet.server.rehearsal import rehearse
@@ -99,6 +100,11 @@ def main() -> None:
         somebody.sent("sheet")
         taken(somebody.page, "receipt-1280")
 
+        asked = collections()["sheet"][0]
+        added(live.server.database, asked, "overdue", deletes="2026-01-31")
+        days = {"closes": "2099-03-31", "deletes": "2099-06-30"}
+        told = {"asks": "The works council", "contact": "council@example.org", **days}
+        added(live.server.database, asked, "letters", entry="invited", **told)
         for name in ("means", "sheet"):
             survey = live.server.surveys.find(name)
             assert survey is not None
@@ -110,12 +116,21 @@ def main() -> None:
             if width == 320:
                 page.goto(f"{live.base}/desk/sheet-simulated")
                 taken(page, "desk-320")
+                page.get_by_label("smokes", exact=True).select_option("yes")
+                page.get_by_label("drinks", exact=True).select_option("no")
+                page.get_by_role("button", name="Predict").click()
+                page.locator(".card").scroll_into_view_if_needed()
+                page.locator(".card").screenshot(
+                    path=FOLDER / "desk-prediction-320.jpg", type="jpeg", quality=50
+                )
                 continue
             page.goto(f"{live.base}/desk/direct")
             taken(page, "desk-empty-1280-dark")
             page.goto(f"{live.base}/desk/means-simulated")
             taken(page, "desk-means-1280-dark", 1650)
-            page.goto(f"{live.base}/desk/invited")
+            page.goto(f"{live.base}/desk/overdue")
+            taken(page, "desk-overdue-1280-dark", 700)
+            page.goto(f"{live.base}/desk/letters")
             page.get_by_label("How many").fill("1")
             page.get_by_role("button", name="Make letters").click()
             page.locator(".letter").first.wait_for()

@@ -265,6 +265,18 @@ MUTANTS = [
     Mutant("server/access.py", "and request.method not in SAFE and not same_origin(request)", "and False",
            f"{DESK} tests/server/test_server_access.py"),
     Mutant("server/desk.py", "if not same_origin(request):", "if False:", DESK),
+    Mutant("server/desk_acts.py", 'if act.fields.get("number", number) != number:', "if False:",
+           "tests/server/test_desk.py"),
+    Mutant("server/desk_acts.py", "for one, _ in server.surveys.all() if not one.simulated",
+           "for one, _ in server.surveys.all()", "tests/server/test_desk.py"),
+    Mutant("server/analysis.py", "tally.simulated = survey.simulated", "pass",
+           "tests/server/test_desk.py"),
+    Mutant("server/templates/letters.html", "{% if inactive %}", "{% if false %}",
+           "tests/server/test_desk.py"),
+    Mutant("server/bundle.py", "autoescape=True", "autoescape=False",
+           "tests/browser/test_hostile_words.py tests/server/test_desk.py"),
+    Mutant("announcement.py", "day > date.fromisoformat(self.deletes)",
+           "day >= date.fromisoformat(self.deletes)", "tests/server/test_announcement.py"),
 ]  # fmt: skip
 
 

@@ -24,7 +24,8 @@ from discreet.schema import Categorical, text_of
 
 __all__ = ["Announcement", "Asked", "Words", "example_of"]
 
-VERSION = 1
+VERSION = 2
+DAYS = ("opens", "closes", "deletes")
 Entry = Literal["anyone", "invited"]
 Withdrawal = Literal["none", "blind", "open"]
 
@@ -108,6 +109,9 @@ class Announcement(Document):
         The one that is shown to those who speak none of the others; the first if not given.
     opens, closes : str
         Days (YYYY-MM-DD), both included; empty for no limit.
+    deletes : str
+        The day by which the collector promises to have deleted all reports; nobody is asked after
+        it. Empty where none is promised.
     entry : {"anyone", "invited"}
         Whether a report needs the code of an invitation.
     withdrawal : {"none", "blind", "open"}
@@ -127,6 +131,7 @@ class Announcement(Document):
     language: str = ""
     opens: str = ""
     closes: str = ""
+    deletes: str = ""
     entry: Entry = "anyone"
     withdrawal: Withdrawal = "blind"
     batch: int = 100
@@ -156,9 +161,14 @@ class Announcement(Document):
             object.__setattr__(self, "language", next(iter(self.words), "en"))
         if self.words and self.language not in self.words:
             raise SchemaError(f"language is {self.language!r}; there are {', '.join(self.words)}")
-        first, last = (_day(name, getattr(self, name)) for name in ("opens", "closes"))
+        first, last, gone = (_day(name, getattr(self, name)) for name in DAYS)
         if first and last and first > last:
             raise SchemaError(f"it opens on {self.opens}, after it closes on {self.closes}")
+        if gone and gone <= (last or first or date.min):
+            raise SchemaError(
+                f"deletes is {self.deletes}, but reports may come on {self.closes or self.opens}; "
+                "write a later day"
+            )
         for text in _texts(self.to_body()):
             if len(text) > LONGEST:
                 raise SchemaError(f"a text has {len(text)} characters; at most {LONGEST}")
@@ -258,7 +268,11 @@ class Announcement(Document):
             return "draft"
         if self.closes and day > date.fromisoformat(self.closes):
             return "closed"
-        return "open"
+        return "closed" if self.overdue(day) else "open"
+
+    def overdue(self, day: date) -> bool:
+        """Whether on this day everything should have been deleted, by what people were told."""
+        return bool(self.deletes) and day > date.fromisoformat(self.deletes)
 
     # ---------------------------------------------------------------- files
 
@@ -286,6 +300,8 @@ _Body = shape_of(Announcement)
 
 def _day(name: str, text: str) -> date | None:
     try:
+        if text and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            raise ValueError  # Python reads weeks, too; browsers do not
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise SchemaError(f"{name} is {text!r}; write a day as 2027-03-31") from None
@@ -338,6 +354,10 @@ def example_of(collection: Collection, name: str) -> str:
         "# First and last day, as 2027-03-31; empty for no limit.",
         'opens: ""',
         'closes: ""',
+        "",
+        "# The day by which you will have deleted all reports; people are told. Empty for none.",
+        "# The desk reminds you, and deletes nothing by itself.",
+        'deletes: ""',
         "",
         "# anyone: whoever has the link.   invited: every report needs a code that is used once.",
         "entry: anyone",

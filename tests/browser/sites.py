@@ -115,8 +115,9 @@ def spoken() -> tuple[Any, Announcement]:
         )
         for tag in TAGS
     }
+    days = {"closes": "2099-12-31", "deletes": "2100-01-31"}
     announced = Announcement(
-        plan.digest, "spoken", "The office", "office@example.org", words, closes="2099-12-31"
+        plan.digest, "spoken", "The office", "office@example.org", words, "en", **days
     )
     return plan, announced
 

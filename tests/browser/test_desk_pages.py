@@ -59,14 +59,14 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         page.get_by_role("heading", name="Collections").wait_for()
         assert "once" not in page.url
         page.get_by_role("link", name="sheet", exact=True).click()
-        page.get_by_text("1 of the 1 report that").wait_for()
+        page.get_by_text("1 report. Reports are counted (settled) when 1 or more waits").wait_for()
         page.get_by_label("Type sheet to confirm").first.fill("sheet")
         page.get_by_role("button", name="Settle early").click()
         page.get_by_text("1 report: too few to say anything yet").first.wait_for()
         page.get_by_role("link", name="All collections").click()
         page.get_by_role("link", name="sheet-simulated").click()
-        page.get_by_label("smokes").select_option("yes")
-        page.get_by_label("drinks").select_option("no")
+        page.get_by_label("smokes", exact=True).select_option("yes")
+        page.get_by_label("drinks", exact=True).select_option("no")
         page.get_by_role("button", name="Predict").click()
         page.get_by_text("rather than").wait_for()
         with page.expect_download() as download:
@@ -88,7 +88,12 @@ def test_the_desk_is_accessible(scheme: str, desk: Live, chromium: Any) -> None:
         page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
         page.reload()  # the same document: a new fragment alone loads nothing
         page.get_by_role("heading", name="Collections").wait_for()
-        for path in ("/desk", "/desk/new", "/desk/sheet-simulated", "/desk/lists-simulated"):
+        for path in (
+            "/desk",
+            "/desk/new/collection",
+            "/desk/sheet-simulated",
+            "/desk/lists-simulated",
+        ):
             page.goto(desk.base + path)
             for width in (320, 1280):
                 page.set_viewport_size({"width": width, "height": 800})
@@ -130,6 +135,16 @@ def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium:
         assert promise.inner_text() != before
         page.locator("#questions").fill("one | only | no, yes")
         page.get_by_text("at least two questions").wait_for()
+        owner.context.set_offline(True)
+        page.locator("#truth").fill("98")
+        page.get_by_text("it cannot be reached, or you are signed out").wait_for()
+        owner.context.set_offline(False)
+        page.locator("#truth").fill("97")
+        page.get_by_text("at least two questions").wait_for()
+        owner.context.clear_cookies()  # the session has ended meanwhile
+        page.locator("#truth").fill("96")
+        page.get_by_text("it cannot be reached, or you are signed out").wait_for()
+        assert owner.problems == []
 
 
 MANY = """async ([name, people]) => {

@@ -22,6 +22,7 @@ def test_without_javascript_it_says_why_and_sends_nothing(person: People, live: 
     somebody.page.goto(f"{live.base}/s/sheet")
     assert "This page needs JavaScript" in somebody.page.inner_text("main")
     assert "Diese Seite braucht JavaScript" in somebody.page.inner_text("main")
+    assert "The survey is loading" not in somebody.page.inner_text("main")
     assert somebody.page.locator("form, button, input").count() == 0
     assert {one.method for one in somebody.requests} == {"GET"}
     somebody.page.goto(f"{live.base}/s/sheet/about")

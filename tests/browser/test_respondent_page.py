@@ -589,7 +589,24 @@ def test_whoever_chooses_nothing_is_asked_to_choose(person: People) -> None:
 
 
 def test_days_are_written_as_people_write_them(person: People) -> None:
-    assert person().goto("spoken").get_by_text("Open until 31 December 2099").count() == 1
+    somebody = person()
+    page = somebody.goto("spoken")
+    assert page.get_by_text("Open until 31 December 2099").count() == 1
+    assert page.get_by_text("All messages will be deleted by 31 January 2100").count() == 1
+    page.locator("#language").select_option("de")
+    page.get_by_text("Alle Nachrichten werden bis 31. Januar 2100 gelöscht").wait_for()
+    page.goto(f"{somebody.base}/s/spoken/about?lang=de")
+    assert page.get_by_text("alle Nachrichten bis 31. Januar 2100 zu löschen").count() == 1
+
+
+def test_the_receipt_says_when_messages_are_deleted(person: People) -> None:
+    somebody = person()
+    somebody.sent("spoken")
+    text = somebody.page.locator("main").inner_text()
+    assert "promises to delete all messages by 31 January 2100" in text
+    somebody = person()
+    somebody.sent("sheet")
+    assert "names no day by which the messages" in somebody.page.locator("main").inner_text()
 
 
 # ---------------------------------------------------------------- the promise in numbers

@@ -53,6 +53,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "withdrawal": ({"withdrawal": "later"}, "withdrawal is 'later'"),
     "batch": ({"batch": 0}, "batch is 0"),
     "day": ({"opens": "tomorrow"}, "write a day as 2027-03-31"),
+    "week": ({"closes": "2027-W13-3"}, "write a day as 2027-03-31"),
+    "bare": ({"closes": "20270331"}, "write a day as 2027-03-31"),
+    "deletion": ({"deletes": "soon"}, "write a day as 2027-03-31"),
+    "early": ({"closes": "2027-01-01", "deletes": "2027-01-01"}, "may come on 2027-01-01"),
+    "at once": ({"opens": "2027-01-01", "deletes": "2026-01-01"}, "may come on 2027-01-01"),
     "order": ({"opens": "2027-02-01", "closes": "2027-01-01"}, "after it closes"),
     "tag": ({"words": {"English": Words()}}, "language tag"),
     "language": ({"words": {"en": Words()}, "language": "de"}, "language is 'de'"),
@@ -131,6 +136,15 @@ def test_both_days_are_included() -> None:
     assert states == ["draft", "open", "open", "closed"]
 
 
+def test_nobody_is_asked_when_everything_should_be_deleted() -> None:
+    made = told(plan(), deletes="2027-01-03")
+    days = [date(2027, 1, day) for day in (3, 4)]
+    assert [made.on(day) for day in days] == ["open", "closed"]
+    assert [made.overdue(day) for day in days] == [False, True]
+    assert not told(plan()).overdue(date.max)
+    assert made.digest != told(plan()).digest  # people are told another thing
+
+
 def test_files_are_read_by_their_names(tmp_path: Path) -> None:
     collection = questionnaire()
     (tmp_path / "a.yaml").write_text(example_of(collection, "health"))
@@ -138,7 +152,11 @@ def test_files_are_read_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(made.to_json())
     assert Announcement.read(tmp_path / "a.json") == made
     body = json.loads(made.to_json())
-    for changes, message in (({"version": 9}, "update discreet"), ({"extra": 1}, "misshapen")):
+    for changes, message in (
+        ({"version": 9}, "update discreet"),
+        ({"version": 1}, "again with"),
+        ({"extra": 1}, "misshapen"),
+    ):
         unsealed = {k: v for k, v in {**body, **changes}.items() if k != "digest"}
         with pytest.raises(FormatError, match=message):
             Announcement.from_json(json.dumps(unsealed))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -19,6 +21,7 @@ from servers import client as new_client
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement
 from discreet.cli import main
+from discreet.collection.files import _is_simulated
 from discreet.collection.report import Report
 from discreet.collection.simulation import answers
 from discreet.collection.tally import Tally
@@ -26,17 +29,22 @@ from discreet.local import Choices, make_plan
 from discreet.local.waves import check_shares, next_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import access, desk
+from discreet.server import surveys as acts
 from discreet.server.analysis import Analysis
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import desk_pages
 from discreet.server.drafts import EXAMPLE, collection_from
+from discreet.server.evidence import range_of
 from discreet.server.pages import public_pages
 from discreet.server.rehearsal import rehearse
 from discreet.server.results import Results
 from discreet.server.surveys import Survey
 from discreet.server.tallies import load, recounted, same
 from discreet.server.verify import split_address
+from discreet.survey import Group
+from discreet.survey.testing import Accuracy
+from discreet.tables import count
 
 pytestmark = pytest.mark.slow  # each starts a collection of its own: a third of a second
 
@@ -83,8 +91,9 @@ def test_a_link_signs_in_once_and_the_cookie_is_strict(live: Live) -> None:
     assert client.get("/desk").status_code == 401
 
 
+INVITED: dict[str, Any] = {"entry": "invited", "batch": 5}
 POSTS = (
-    "/new",
+    "/new/collection",
     "/promise",
     "/jobs/predict",
     "/jobs/do/open",
@@ -129,12 +138,12 @@ def test_viewers_see_and_do_not_act(live: Live) -> None:
     client = entered(live, "viewer")
     page = client.get("/desk/jobs")
     assert page.status_code == 200
-    assert "Do something" not in page.text
-    for path in ("/new", "/jobs/do/close", "/letters/letters"):
+    assert "What you can do" not in page.text
+    for path in ("/new/collection", "/jobs/do/close", "/letters/letters"):
         assert (
             client.post(f"/desk{path}", data={"confirm": "jobs"}, headers=OURS).status_code == 403
         )
-    assert client.get("/desk/new").status_code == 403
+    assert client.get("/desk/new/collection").status_code == 403
 
 
 def test_dangerous_acts_ask_for_the_name(live: Live) -> None:
@@ -214,7 +223,35 @@ def test_a_prediction_is_explained(live: Live) -> None:
     model = live.server.analyses.of(live.server.surveys.find("jobs-simulated")).model
     said = model.explain({"smokes": "yes"})
     assert f"<strong>{said.predicted}</strong> rather than {said.against}" in answer
-    assert f"{said.evidence[0].log_odds:+.2f}" in answer
+    odds = factor(said.evidence[0].log_odds)
+    assert re.search(rf"smokes = yes</th><td [^>]*>\w+</td><td [^>]*>{odds}</td>", answer)
+    assert "would predict the same with a probability of about" in answer
+
+
+def factor(log_odds: float) -> str:
+    odds = np.exp(abs(log_odds))
+    return f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds <= 1e4 else "more than 10,000"
+
+
+def test_the_verdict_is_no_bolder_than_its_interval(live: Live) -> None:
+    survey = live.server.surveys.find("jobs")
+    assert survey is not None
+    rehearse(live.server.database, survey.collection, survey.announcement, 4000)
+    simulated = live.server.surveys.find("jobs-simulated")
+    assert simulated is not None
+    analysis = live.server.analyses.of(simulated)
+    share = max(one.interval[1] for one in Results(analysis).classes)
+    unsure = "Whether it is better is not sure yet."
+    for interval, told, sure in (
+        ((share + 0.01, 0.98), "about 97 of 100 people, between", True),
+        ((share - 0.01, 0.98), "about 97 of 100 people, between", False),
+        ((share - 0.01, 1.0), f"at least {100 * (share - 0.01):.0f} of 100 people;", False),
+    ):
+        results = Results(analysis)
+        found = Accuracy(0.97, 0.97, interval, 0.95, 0.9, 2000)
+        vars(results)["accuracy"] = found  # where it is kept once it is known
+        assert f"would be right for {told}" in results.verdict
+        assert (unsure not in results.verdict) == sure
 
 
 def three_classes() -> Any:
@@ -247,10 +284,12 @@ def test_two_classes_are_compared(live: Live) -> None:
             continue
         said = model.explain(row, rival)
         assert f"<strong>{said.predicted}</strong> rather than {rival}" in answer.text
-        for one in said.evidence:
-            assert f"{one.feature} = {one.value}" in answer.text
-            assert f"({one.log_odds:+.2f})" in answer.text
-        assert f"log-odds in all: {said.log_odds:+.2f}" in answer.text
+        weights = {f"{one.feature} = {one.value}": one.log_odds for one in said.evidence}
+        weights |= {"before any answer": said.prior, "all together": said.log_odds}
+        for what, log_odds in weights.items():
+            label = said.predicted if log_odds >= 0 else rival
+            line = rf"{re.escape(what)}</th><td [^>]*>{label}</td><td [^>]*>{factor(log_odds)}</td>"
+            assert re.search(line, answer.text)
         assert f'<option value="{rival}" selected>' in answer.text
     page = client.post("/desk/moods-simulated/predict", data=fields, headers=OURS).text
     assert f"rather than {runner_up.against}" in page
@@ -297,6 +336,148 @@ def test_the_next_wave_follows_from_all_before_it(live: Live) -> None:
     assert "only plans have waves" in first.text
 
 
+def test_invented_people_decide_nothing_about_real_ones(live: Live, tmp_path: Path) -> None:
+    """They answer the same plan, so its digest alone does not tell them apart."""
+    client, database = entered(live), live.server.database
+    added(database, three_classes(), "moods", batch=5)
+    first = live.server.surveys.find("moods")
+    assert first is not None
+    assert client.post("/desk/moods/do/rehearse", headers=FORM).is_redirect
+    tallied = []
+    for slug in ("moods", "moods-wave-2"):
+        survey = live.server.surveys.find(slug)
+        assert survey is not None
+        client.post(f"/desk/{slug}/do/open", headers=FORM)
+        for _ in range(60):
+            random = CryptoRandom()
+            question = int(survey.collection.draw(1, random)[0])
+            outputs = list(survey.collection.questions[question].mechanism.outputs())
+            value = tuple(map(int, outputs[0]))
+            sent = Report(survey.collection.digest, token_hex(16), question, value)
+            assert live.post(sent, slug).status_code == 201
+        client.post(f"/desk/{slug}/do/close", data={"confirm": slug}, headers=OURS)
+        tallied.append(live.server.analyses.of(survey).tally)
+        client.post(f"/desk/{slug}/do/wave", data={"respondents": "500"}, headers=OURS)
+    third = live.server.surveys.find("moods-wave-3")
+    assert third is not None
+    check_shares(third.collection, tallied)
+    page = client.get("/desk/moods-simulated").text
+    assert "Next wave" not in page
+    refused = client.post("/desk/moods-simulated/do/wave", data={"respondents": "9"}, headers=OURS)
+    assert "invented people say nothing" in refused.text
+
+
+def test_what_is_downloaded_of_invented_people_says_so(live: Live, tmp_path: Path) -> None:
+    client, path = entered(live), tmp_path / "reports.parquet"
+    client.post("/desk/jobs/do/rehearse", headers=FORM)
+    for slug, invented in (("jobs-simulated", True), ("letters", False)):
+        path.write_bytes(client.get(f"/api/v1/surveys/{slug}/reports.parquet").content)
+        assert _is_simulated(str(path)) == invented
+        assert client.get(f"/api/v1/surveys/{slug}/tally").json()["simulated"] == invented
+    model = client.get("/api/v1/surveys/jobs-simulated/model").json()
+    assert model["guarantee"]["simulated"]
+
+
+def test_only_invented_people_are_in_a_collection_named_so(live: Live) -> None:
+    """A real one of such a name would be taken for a play, or a play for it."""
+    client = entered(live)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff-simulated"}
+    answer = client.post("/desk/new/collection", data=fields, headers=OURS)
+    assert answer.status_code == 422
+    assert "are kept for invented people" in answer.text
+    body = {"document": questionnaire().to_json(), "name": "staff-simulated"}
+    assert live.owned("POST", "", json=body).status_code == 422
+    client.post("/desk/jobs/do/rehearse", headers=FORM)
+    client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
+    client.post("/desk/new/collection", data={**fields, "name": "jobs"}, headers=OURS)
+    other = client.post("/desk/jobs/do/rehearse", headers=FORM)
+    assert "holds invented answers to another questionnaire" in other.text
+
+
+def test_a_tab_left_open_does_not_act_on_another_collection(live: Live) -> None:
+    """Deleted and made anew under its name: the name is typed rightly, for the wrong one."""
+    client = entered(live)
+    number = re.findall(r'name="number" value="(\d+)"', client.get("/desk/jobs").text)
+    assert len(set(number)) == 1
+    client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "jobs"}
+    client.post("/desk/new/collection", data=fields, headers=OURS)
+    for act in ("open", "close", "delete"):
+        data = {"confirm": "jobs", "number": number[0]}
+        stale = client.post(f"/desk/jobs/do/{act}", data=data, headers=OURS)
+        assert stale.status_code == 409
+        assert "made anew since that page was opened" in stale.text
+    found = live.server.surveys.find("jobs")
+    assert found is not None
+    assert live.server.surveys.state(found) == "draft"
+
+
+def test_a_collection_that_another_process_deleted_is_gone(live: Live) -> None:
+    client, survey = entered(live), live.server.surveys.find("jobs")
+    assert survey is not None
+    with live.server.database.write() as connection:
+        acts.delete(connection, survey.number)  # the server does not know of it
+    assert client.get("/desk/jobs").status_code == 404
+
+
+def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
+    stranger = new_client(live.base)
+    for path in ("/desk", "/desk/new/collection", "/desk/jobs", "/desk/jobs/files/document"):
+        answer = stranger.get(path)
+        assert answer.status_code == 401
+        assert "Sign in to the desk" in answer.text
+        assert "signed out" not in answer.text
+    stranger.cookies.set(access.COOKIE, "of-yesterday")
+    assert "You are signed out" in stranger.get("/desk/jobs").text
+    client = entered(live)
+    for path in ("/desk/unknown", "/desk/NOT A NAME", "/desk/jobs/files/other"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+        assert '<a href="/desk">All collections</a>' in answer.text
+    refused = entered(live, "viewer").get("/desk/new/collection")
+    assert refused.status_code == 403
+    assert "This needs the role owner" in refused.text
+
+
+def test_the_day_of_deletion_is_told_and_reminded_of(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = entered(live)
+    days = {"closes": "2099-03-30", "deletes": "2099-04-05"}
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "entry": "invited", **days}
+    early = client.post(
+        "/desk/new/collection", data={**fields, "deletes": "2099-03-30"}, headers=OURS
+    )
+    assert "write a later day" in early.text
+    assert 'value="2099-03-30"' in early.text
+    assert client.post("/desk/new/collection", data=fields, headers=OURS).is_redirect
+    client.post("/desk/staff/do/open", headers=FORM)
+    letters = client.post("/desk/staff/letters", data={"count": "1"}, headers=OURS).text
+    about = live.client.get("/s/staff/about").text
+    german = live.client.get("/s/staff/about", headers={"Accept-Language": "de"}).text
+    assert "delete all messages by 5 April 2099" in letters
+    assert "delete all messages by 5 April 2099" in about
+    assert "bis 5. April 2099 zu löschen" not in german  # these words are offered in English only
+    page = client.get("/desk/staff").text
+    assert "open until 30 March 2099" in page
+    assert "promised by 5 April 2099" in page
+    assert "no day was promised" in client.get("/desk/jobs").text
+    monkeypatch.setattr(desk, "utc_day", lambda: date(2099, 4, 5))
+    assert "That day has passed" not in client.get("/desk/staff").text
+    monkeypatch.setattr(desk, "utc_day", lambda: date(2099, 4, 6))
+    assert "That day has passed" in client.get("/desk/staff").text
+    assert "ask an owner" in entered(live, "viewer").get("/desk/staff").text
+    assert "should have been deleted by 5 April 2099" in client.get("/desk").text
+
+
+def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live) -> None:
+    client = entered(live)
+    fields = {"questions": EXAMPLE, "truth": "x", "entry": "invited", "withdrawal": "none"}
+    page = client.post("/desk/new/collection", data=fields, headers=OURS).text
+    assert re.findall(r'<option value="(\w+)" selected>', page) == ["invited", "none"]
+
+
 def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> None:
     client = entered(live)
     fields = {"title": "My Staff", "questions": EXAMPLE, "truth": "50", "batch": "20"}
@@ -308,9 +489,9 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     assert (
         client.post("/desk/promise", data={**fields, "truth": "x"}, headers=OURS).status_code == 422
     )
-    made = client.post("/desk/new", data=fields, headers=OURS)
+    made = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert made.headers["location"] == "/desk/my-staff"
-    again = client.post("/desk/new", data=fields, headers=OURS)
+    again = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert "there is a survey named my-staff" in again.text
     assert client.post("/desk/my-staff/do/open", headers=FORM).is_redirect
     found = live.server.surveys.find("my-staff")
@@ -319,10 +500,56 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     assert live.server.surveys.state(found) == "open"
     schema = plan().schema.to_json()
     answer = client.post(
-        "/desk/new", data={"document": schema, "epsilon": "2", "name": "from-schema"}, headers=OURS
+        "/desk/new/collection",
+        data={"document": schema, "epsilon": "2", "name": "from-schema"},
+        headers=OURS,
     )
     assert answer.is_redirect
     assert live.server.surveys.find("from-schema").collection.epsilon == 2.0  # type: ignore[union-attr]
+
+
+WHOLE = ("", "0", "-1", "1.5", "²", "1e3", "9" * 5000, "1 000", "<b>1</b>")
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_numbers_in_forms_are_numbers(text: str, live: Live) -> None:
+    """Some of these are digits to Python and no numbers, one is too long for it."""
+    client = entered(live)
+    added(live.server.database, three_classes(), "moods", batch=1)
+    client.post("/desk/moods/do/close", data={"confirm": "moods"}, headers=OURS)
+    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "batch": text}
+    for path, data in (
+        ("/desk/new/collection", fields),
+        ("/desk/letters/letters", {"count": text}),
+        ("/desk/moods/do/wave", {"respondents": text}),
+    ):
+        answer = client.post(path, data=data, headers=OURS)
+        assert answer.status_code == 422
+        assert "write a whole number from 1 to" in answer.text
+        assert "<b>1</b>" not in answer.text
+
+
+def test_large_and_broken_forms_are_refused_by_a_page(live: Live) -> None:
+    client = entered(live)
+    for status, body in (
+        (413, b"questions=" + b"x" * (1 << 20)),
+        (422, b"&".join(b"f%d=x" % k for k in range(1001))),
+        (422, b"\xff\xfe"),
+    ):
+        answer = client.post("/desk/new/collection", content=body, headers=FORM)
+        assert answer.status_code == status
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_any_name_of_a_collection_has_its_page(live: Live) -> None:
+    """Also those that are part of an address of the desk."""
+    client = entered(live)
+    for slug in ("new", "enter", "leave", "static", "promise", "desk"):
+        added(live.server.database, questionnaire(), slug)
+        assert f"<h1>{slug}</h1>" in client.get(f"/desk/{slug}").text
+        data = {"confirm": slug}
+        assert client.post(f"/desk/{slug}/do/close", data=data, headers=OURS).is_redirect
 
 
 def test_what_collectors_and_respondents_write_is_text(live: Live) -> None:
@@ -333,10 +560,12 @@ def test_what_collectors_and_respondents_write_is_text(live: Live) -> None:
         "name": "nasty",
         "questions": f"a | {nasty} | no, {nasty}\nb | b | x, y",
     }
-    page = client.post("/desk/new", data={**fields, "truth": nasty}, headers=OURS).text
+    page = client.post("/desk/new/collection", data={**fields, "truth": nasty}, headers=OURS).text
     assert nasty not in page
     assert "&lt;script&gt;" in page
-    assert client.post("/desk/new", data={**fields, "truth": "50"}, headers=OURS).is_redirect
+    assert client.post(
+        "/desk/new/collection", data={**fields, "truth": "50"}, headers=OURS
+    ).is_redirect
     for path in ("/desk", "/desk/nasty", "/s/nasty/about", "/"):
         assert nasty not in client.get(path).text
 
@@ -357,7 +586,33 @@ def test_letters_hold_codes_that_work(live: Live) -> None:
     for code in codes:
         state = live.client.post("/api/v1/surveys/letters/invitations/state", json={"code": code})
         assert state.json() == {"state": "unused"}
-    assert client.post("/desk/jobs/letters", data={"count": "3"}, headers=OURS).status_code == 422
+    other = client.post("/desk/jobs/letters", data={"count": "3"}, headers=OURS)
+    assert "letters are for collections by invitation" in other.text
+    client.post("/desk/letters/do/close", data={"confirm": "letters"}, headers=OURS)
+    late = client.post("/desk/letters/letters", data={"count": "3"}, headers=OURS)
+    assert late.status_code == 409
+    assert "nobody could use an invitation" in late.text
+
+
+def test_letters_promise_what_the_collection_does(live: Live) -> None:
+    """A letter that says that chance protects, for a survey in which nothing does, is a lie."""
+    asked = questionnaire()
+    added(live.server.database, replace(asked, personal="own"), "bare", **INVITED, unprotected=True)
+    weak = replace(asked, groups=(Group(("smokes", "sick"), theta=0.999),))
+    added(live.server.database, weak, "weak", **INVITED)
+    added(live.server.database, replace(asked, device="hand"), "hand", **INVITED, contact="Ms Roe")
+    client, chance = entered(live), "Chance protects your answer: "
+    texts = {}
+    for slug in ("letters", "bare", "weak", "hand"):
+        answer = client.post(f"/desk/{slug}/letters", data={"count": "1"}, headers=OURS)
+        texts[slug] = answer.text
+    assert f"{chance}before anything leaves your device" in texts["letters"]
+    assert chance not in texts["bare"]
+    assert "Nothing protects your answers in this survey" in texts["bare"]
+    assert "The protection is weak" in texts["weak"]
+    assert "The protection is weak" not in texts["letters"]
+    assert f"{chance}you draw yourself" in texts["hand"]
+    assert "Contact: Ms Roe" in texts["hand"]
 
 
 def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path: Path) -> None:
@@ -439,13 +694,27 @@ def test_evidence_is_no_bolder_than_the_reports() -> None:
             tally.add_values(question, values)
         fits = True
         for one in Results(Analysis(survey, 0, tally)).evidence:
-            truth = np.divide(*chances[:, "abcdef".index(one.value)][[1, 0]])
+            truth = np.divide(*chances[:, "abcdef".index(one.what[-1])][[1, 0]])
             truth = truth if one.label == "yes" else 1 / truth
-            fits &= one.least <= truth <= one.most
+            least, most = one.supported or (0.0, np.inf)
+            fits &= least <= truth <= most
             bold = max(bold, one.odds / truth)
         held += fits
     assert held >= 11
     assert bold > 2  # the twin: what the model says alone, which was shown before
+
+
+def test_ranges_of_exact_counts_are_the_counts() -> None:
+    """Against one class and against all others; the twin takes the one for the other."""
+    asked = Schema([Categorical("town", list("ab"))], "mood", ["bad", "fair", "good"])
+    rows = {"town": [*"aaabbaaaaabbbb"], "mood": ["bad"] * 5 + ["fair"] * 4 + ["good"] * 5}
+    found = count(rows, asked)
+    bad, fair, good = 3 / 5, 4 / 4, 1 / 5
+    assert range_of(found, ("town", "a"), "bad", "good") == pytest.approx((bad / good,) * 2)
+    both = (4 * fair + 5 * good) / 9
+    assert range_of(found, ("town", "a"), "bad") == pytest.approx((bad / both,) * 2)
+    assert abs(bad / good - bad / both) > 1
+    assert range_of(found, ("town", "c"), "bad") is None
 
 
 def test_numbers_asked_by_their_mean_have_a_chart_whose_intervals_hold(live: Live) -> None:

@@ -36,12 +36,13 @@ def test_a_language_is_complete_and_puts_in_the_same_values(tag: str) -> None:
 def asked() -> tuple[set[str], set[str]]:
     """Keys that the sources name, and the beginnings of those that they put together."""
     keys, starts = set(), set()
-    for path in [*HERE.glob("static/*.js"), *HERE.glob("templates/*.html")]:
+    sources = [*HERE.glob("static/*.js"), *HERE.glob("templates/*.html"), HERE / "pages.py"]
+    for path in sources:
         text = path.read_text(encoding="utf-8")
         keys |= set(re.findall(r"""["'`]([a-z]+(?:\.[a-z-]+)+)["'`]""", text))
         keys |= set(re.findall(r"""say\(["']([a-z.-]+)["']""", text))
         starts |= set(re.findall(r"`([a-z]+\.)\$\{", text))
-        starts |= set(re.findall(r'say\("([a-z.]+\.)" \+', text))
+        starts |= set(re.findall(r'(?:say|self)\("([a-z.]+\.)" \+', text))
     return {key for key in keys if not re.search(r"\.(js|html|css|json)?$", key)}, starts
 
 

@@ -19,9 +19,12 @@ from servers import Live, added, fresh_postgres, plan, questionnaire, report, se
 from test_killed import Process
 
 from discreet.cli import main
+from discreet.cli.serve import _remind
 from discreet.collection.tally import Tally
 from discreet.server.access import Access
 from discreet.server.database import Database
+from discreet.server.running import Server
+from discreet.server.settings import Settings
 from discreet.server.settle import settle
 from discreet.server.surveys import Surveys
 
@@ -309,6 +312,19 @@ def test_every_option_in_the_guide_and_in_the_container_exists() -> None:
     assert len(named) > 10
     assert set(named) <= known | {"--address"}
     assert "[server]" in container
+
+
+def test_the_start_reminds_of_what_should_be_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Database(str(tmp_path / "a.db")) as opened:
+        opened.migrate()
+        added(opened, plan(), "old", deletes="2001-02-03")
+        added(opened, questionnaire(), "new", deletes="2999-02-03")
+        _remind(Server(opened, Settings("http://127.0.0.1")))
+    told = capsys.readouterr().err
+    assert "old should have been deleted by 2001-02-03" in told
+    assert "new" not in told
 
 
 def test_surveys_of_a_database_are_served_without_files(tmp_path: Path) -> None:

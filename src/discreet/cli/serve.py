@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError, FormatError, MissingDependencyError, 
 if TYPE_CHECKING:
     from discreet.announcement import Announcement
     from discreet.server.database import Database
+    from discreet.server.running import Server
 
 __all__ = ["announce", "serve"]
 
@@ -89,6 +90,8 @@ def announce(
         "withdrawal": made.withdrawal,
         "batch": made.batch,
     }
+    if made.deletes:
+        facts["deletes"] = made.deletes
     print_facts(facts, as_json)
 
 
@@ -351,6 +354,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
         ),
     )
     runner.config.app = application(server, [public_pages(), desk_pages()])
+    _remind(server)
     once = server.access.once()
     listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
     facts = {
@@ -367,6 +371,20 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
         click.echo(f"data         {facts['data']}")
     sys.stdout.flush()
     runner.run(sockets=[socket])
+
+
+def _remind(server: Server) -> None:
+    """Say which collections should be gone, by what people were told."""
+    from discreet.server.surveys import utc_day
+
+    for survey, _ in server.surveys.all():
+        told = survey.announcement
+        if told.overdue(utc_day()):
+            click.echo(
+                f"warning: {survey.slug} should have been deleted by {told.deletes}, by what "
+                "people were told; delete it at the desk",
+                err=True,
+            )
 
 
 def _listening(host: str, port: int) -> Any:

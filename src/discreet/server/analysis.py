@@ -75,6 +75,7 @@ class Analyses:
             if known is not None and known.version == version:
                 return known
             tally = tallies.load(connection, survey.number, survey.collection)
+        tally.simulated = survey.simulated  # and so is everything that is made of it
         made = Analysis(survey, version, tally)
         with self._lock:
             self._latest[survey.number] = made

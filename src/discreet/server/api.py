@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sql
@@ -25,7 +27,7 @@ from discreet.server.access import Grant
 from discreet.server.analysis import Analysis
 from discreet.server.intake import matrices_of
 from discreet.server.problems import Problem, responses
-from discreet.server.reports import PARQUET, Slug, guarded, server_of
+from discreet.server.reports import PARQUET, Slug, guarded, guessing, server_of
 from discreet.server.running import Server
 from discreet.server.settle import waiting
 from discreet.server.surveys import Survey
@@ -163,10 +165,7 @@ class CodeState(BaseModel):
 )
 def invitation_state(request: Request, survey: Found, body: Code) -> CodeState:
     """Whether a code is unused; asked before anything is drawn, so that nobody draws in vain."""
-    server = guarded(request)
-    client = request.client
-    if not server.guesses.allow(client.host if client else None):
-        raise Problem("too-many", "too many codes were tried from this address")
+    server = guessing(request, "codes")
     with server.database.read() as connection:
         return CodeState(state=invitations.state_of(connection, survey.number, body.code))
 
@@ -176,6 +175,15 @@ def invitation_state(request: Request, survey: Found, body: Code) -> CodeState:
 
 def _analysis(request: Request, survey: Survey) -> Analysis:
     return server_of(request).analyses.of(survey)
+
+
+@contextmanager
+def enough_reports() -> Iterator[None]:
+    """Too few reports for an estimate are a problem that says so."""
+    try:
+        yield
+    except EstimationError as error:
+        raise Problem("no-reports", str(error)) from None
 
 
 def _text(text: str) -> Response:
@@ -197,19 +205,15 @@ def tally(request: Request, _: Viewer, survey: Found) -> Response:
 @router.get("/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULTS)
 def statistics(request: Request, _: Viewer, survey: Found) -> Response:
     """Unbiased estimates with their variances."""
-    try:
+    with enough_reports():
         return _text(_analysis(request, survey).statistics.to_json())
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
 
 
 @router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULTS)
 def model(request: Request, _: Viewer, survey: Found) -> Response:
     """The classifier, as `discreet predict` reads it."""
-    try:
+    with enough_reports():
         return _text(_analysis(request, survey).model.to_json())
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
 
 
 class Rows(BaseModel):
@@ -235,10 +239,8 @@ def predict(request: Request, _: Viewer, survey: Found, body: Rows) -> Predictio
     """Classes of records, by the model of what is settled now."""
     from discreet.schema import text_of
 
-    try:
+    with enough_reports():
         found = _analysis(request, survey).model
-    except EstimationError as error:
-        raise Problem("no-reports", str(error)) from None
     probabilities = found.predict_proba(body.rows)
     classes = [text_of(one) for one in found.schema.classes]
     best = probabilities.argmax(axis=1)
@@ -280,8 +282,8 @@ def write_export(server: Server, survey: Survey, path: str) -> None:
     """Write the settled reports to a Parquet file."""
     import numpy as np
 
-    collection = survey.collection
-    with server.database.read() as connection, ReportFile(path, collection) as file:
+    collection, invented = survey.collection, survey.simulated
+    with server.database.read() as connection, ReportFile(path, collection, invented) as file:
         for rows in tallies.stored_rows(connection, survey.number):
             values: list[Any] = [None] * len(rows)
             for _, places, matrix in matrices_of(collection, rows):
@@ -412,7 +414,7 @@ class Codes(BaseModel):
     "/{slug}/invitations",
     status_code=201,
     tags=["invitations"],
-    responses=responses(*ACTS, "invalid"),
+    responses=responses(*ACTS, "state", "invalid"),
 )
 async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
     """Make codes of invitations. Only their hashes are stored."""
@@ -420,6 +422,8 @@ async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -
 
     def work() -> list[str]:
         with server.database.write() as connection:
+            if acts.stored_state(connection, survey.number) == "closed":
+                raise Problem("state", "it is closed: nobody could use an invitation any more")
             server.access.note(connection, grant, f"invite to {survey.slug}")
             return invitations.invite(connection, survey.number, body.count)
 

@@ -2,50 +2,88 @@
 
 Pages are made here and work without JavaScript, but for the link that signs in and for the live
 statement of the promise. A session is a cookie that only these pages get; whatever changes
-something is a POST from one of our own pages (:mod:`discreet.server.access`).
+something is a POST from one of our own pages (:mod:`discreet.server.access`). What is refused is a
+page as well, that of signing in where nobody is signed in.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from discreet.announcement import Announcement
 from discreet.errors import DiscreetError, EstimationError
-from discreet.privacy import rounded_up
+from discreet.privacy import Guarantee, rounded_up
 from discreet.report.drawing import stylesheet
 from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
 from discreet.server.bundle import TYPES, Bundle, templates
-from discreet.server.pages import PRIOR, WEAK, posterior
+from discreet.server.desk_acts import Act, perform
+from discreet.server.evidence import factor
+from discreet.server.pages import Spoken, promised
+from discreet.server.prediction import prediction_of
 from discreet.server.problems import Problem
-from discreet.server.rehearsal import is_simulated, rehearse
-from discreet.server.reports import Slug, guarded, server_of
+from discreet.server.reports import guarded, guessing, server_of
 from discreet.server.results import LIARS, Results, counted
 from discreet.server.settle import waiting
-from discreet.server.surveys import Survey
+from discreet.server.surveys import Survey, utc_day
 from discreet.serving import Patience, body_of
 
 __all__ = ["desk_pages"]
 
 FORM = 1 << 20
 HERE = Path(__file__).parent
-REHEARSED = 500
-"""Simulated people of a rehearsal that is begun at the desk."""
 CSRF = "the desk takes requests from its own pages only"
+ENDED = "You are signed out: a session ends after a day."
+LETTERS = 200
+"""At a time: each takes a moment to draw."""
+NEW = {"questions": drafts.EXAMPLE, "truth": "50", "batch": "100"}
+"""What a form for a new collection holds at first."""
+
+Handler = Callable[..., Any]
+
+
+def desk_pages(bundle: Bundle | None = None) -> APIRouter:
+    """The routes of the desk.
+
+    Parameters
+    ----------
+    bundle : Bundle, optional
+        For the digest in letters; that of the package if not given.
+    """
+    desk = Desk(bundle or Bundle())
+    router = APIRouter(include_in_schema=False, route_class=desk.route_class())
+    routes: tuple[tuple[str, str, Handler], ...] = (
+        ("GET", "/desk", desk.collections),
+        ("GET", "/desk/static/{name}", desk.static),
+        ("POST", "/desk/enter", desk.enter),
+        ("POST", "/desk/leave", desk.leave),
+        ("GET", "/desk/new/collection", desk.draft),
+        ("POST", "/desk/new/collection", desk.create),
+        ("POST", "/desk/promise", desk.promise),
+        ("GET", "/desk/{slug}", desk.collection),
+        ("GET", "/desk/{slug}/files/{name}", desk.file),
+        ("POST", "/desk/{slug}/predict", desk.predict),
+        ("POST", "/desk/{slug}/do/{name}", desk.act),
+        ("POST", "/desk/{slug}/letters", desk.letters),
+    )
+    for method, path, handler in routes:
+        router.add_api_route(path, handler, methods=[method], response_model=None)
+    return router
 
 
 def _refuse(reason: str, sentence: str) -> Problem:
     return Problem(reason, sentence)
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _fields(request: Request) -> dict[str, str]:
     """The fields of a form from one of our own pages."""
     if not same_origin(request):
         raise Problem("cross-site", CSRF)
@@ -57,89 +95,121 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in found.items()}
 
 
-def _promise(guarantee: Any) -> dict[str, Any]:
-    epsilon = guarantee.epsilon if guarantee.private else float("inf")
-    return {
-        "private": guarantee.private,
-        "epsilon": epsilon,
-        "before": round(100 * PRIOR),
-        "after": posterior(PRIOR, epsilon),
-        "weak": epsilon > WEAK,
-        "text": str(guarantee),
-    }
+Fields = Annotated[dict[str, str], Depends(_fields)]
 
 
-def promise_line(guarantee: Any) -> str:
+def _away(path: str, session: str | None = None, secure: bool = True) -> Response:
+    """To another page, with the cookie of a session or without any."""
+    answer = RedirectResponse(path, 303)
+    if session is not None:
+        answer.headers["Set-Cookie"] = session_cookie(session, secure)
+    return answer
+
+
+def promise_line(guarantee: Guarantee) -> str:
     """A promise in one sentence."""
-    facts = _promise(guarantee)
-    if not facts["private"]:
+    facts = promised(guarantee)
+    if facts["inactive"]:
         return "Nobody is protected: " + "; ".join(guarantee.broken)
     line = (
-        f"Epsilon {rounded_up(facts['epsilon'], 3)} per person in total: whoever thought something "
-        f"{facts['before']} in 100 likely can be moved to at most {facts['after']} in 100."
+        f"Epsilon {rounded_up(guarantee.epsilon, 3)} per person in total: whoever thought "
+        f"something {facts['before']} in 100 likely can be moved to at most {facts['after']} in "
+        "100."
     )
     return line + (" This protection is weak." if facts["weak"] else "")
 
 
-def _waves(server: Any, survey: Survey) -> list[Any]:
-    """The tallies of a plan and of the waves before it, in their order."""
-    here = {one.collection.digest: one for one, _ in server.surveys.all()}
-    found = [server.analyses.of(survey).tally]
-    while (wave := found[0].collection.wave) is not None:
-        if wave.plan not in here:
-            raise Problem("state", "the wave before this one is no longer on this server")
-        found.insert(0, server.analyses.of(here[wave.plan]).tally)
-    return found
-
-
-def desk_pages(bundle: Bundle | None = None) -> APIRouter:
-    """The routes of the desk.
+class Desk:
+    """The pages of the desk, a method for each.
 
     Parameters
     ----------
-    bundle : Bundle, optional
-        For the digest in letters; that of the package if not given.
+    bundle : Bundle
+        For the digest in letters.
     """
-    made, rendered = bundle or Bundle(), templates()
-    rendered.filters["counted"] = counted
-    router = APIRouter(include_in_schema=False)
-    files = {
-        "desk.js": (HERE / "static" / "desk" / "desk.js").read_bytes(),
-        "desk.css": (HERE / "static" / "desk" / "desk.css").read_bytes(),
-        "charts.css": stylesheet().encode(),
-    }
-    script = Bundle({"desk.js": files["desk.js"]}).integrity("desk.js")
 
-    def shown(name: str, status: int = 200, **content: Any) -> HTMLResponse:
-        text = rendered.get_template(name).render(script=script, **content)
+    def __init__(self, bundle: Bundle) -> None:
+        self.digest, self.templates = bundle.digest, templates()
+        self.templates.filters |= {"counted": counted, "factor": factor}
+        self.templates.filters["day"] = Spoken("en", bundle.words["en"]).day
+        own = HERE / "static" / "desk"
+        self.files = {name: (own / name).read_bytes() for name in ("desk.js", "desk.css")}
+        self.files["charts.css"] = stylesheet().encode()
+        self.script = Bundle(self.files).integrity("desk.js")
+
+    # ------------------------------------------------------------ how pages are shown
+
+    def shown(self, name: str, status: int = 200, **content: Any) -> HTMLResponse:
+        """A page from its template."""
+        text = self.templates.get_template(name).render(script=self.script, **content)
         return HTMLResponse(text, status)
 
-    def signed_in(request: Request, role: Any = "viewer") -> Grant:
-        return guarded(request).access.require(request, role)
+    def refused(self, request: Request, problem: Problem) -> Response:
+        """A refusal as a page: people sit here, not programs."""
+        if problem.kind == "unauthorized":
+            told = ENDED if session_of(request) else ""
+            return self.shown("desk_enter.html", 401, title="Sign in", problem=told)
+        return self.shown("desk_problem.html", problem.status, title=problem.title, problem=problem)
 
-    def away(path: str) -> RedirectResponse:
-        return RedirectResponse(path, 303)
+    def route_class(self) -> type[APIRoute]:
+        """Routes whose refusals are pages."""
+        desk = self
 
-    @router.get("/desk/static/{name}")
-    async def static(name: str) -> Response:
-        if name not in files:
+        class Page(APIRoute):
+            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+                handler = super().get_route_handler()
+
+                async def answered(request: Request) -> Response:
+                    try:
+                        return await handler(request)
+                    except Problem as problem:
+                        return desk.refused(request, problem)
+                    except DiscreetError as error:
+                        return desk.refused(request, Problem("invalid", _line(error)))
+                    except RequestValidationError:  # no collection has such a name
+                        return desk.refused(request, Problem("not-found"))
+
+                return answered
+
+        return Page
+
+    async def static(self, name: str) -> Response:
+        """Looks and script of the desk."""
+        if name not in self.files:
             raise Problem("not-found")
         kind = TYPES["." + name.rpartition(".")[2]]
-        return Response(files[name], headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+        headers = {"Content-Type": kind, "Cache-Control": "no-cache"}
+        return Response(self.files[name], headers=headers)
 
     # ------------------------------------------------------------ in and out
 
-    @router.get("/desk")
-    async def desk(request: Request) -> Response:
+    async def enter(self, request: Request, fields: Fields) -> Response:
+        """Sign in: with the token of a link, which works once, or with one for programs."""
+        server = guessing(request, "tokens")
+        token, access = fields.get("token", "").strip(), server.access
         try:
-            grant = await run_in_threadpool(signed_in, request)
+            known = await run_in_threadpool(access.grant_of, token, "token")
+            if known is None:
+                session = await server.write(lambda: access.enter(token))
+            else:
+                made = (known.role, known.label, "session", SESSION_DAYS)
+                session = await server.write(lambda: access.make(*made))
         except Problem as problem:
-            if problem.kind != "unauthorized":
-                raise
-            return shown("desk_enter.html", 401, title="Sign in", problem="")
-        return await run_in_threadpool(listed, request, grant)
+            return self.shown(
+                "desk_enter.html", problem.status, title="Sign in", problem=str(problem)
+            )
+        return _away("/desk", session, server.settings.secure)
 
-    def listed(request: Request, grant: Grant) -> Response:
+    async def leave(self, request: Request, _: Fields) -> Response:
+        """Sign out."""
+        server, session = guarded(request), session_of(request)
+        await server.write(lambda: server.access.leave(session))
+        return _away("/desk", "", server.settings.secure)
+
+    # ------------------------------------------------------------ all collections
+
+    def collections(self, request: Request, grant: api.Viewer) -> Response:
+        """Every collection, with its state and its promise."""
         server, found = server_of(request), []
         with server.database.read() as connection:
             for survey, _ in server.surveys.all():
@@ -148,84 +218,52 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
                     "state": server.surveys.state(survey),
                     "reports": tallies.published(connection, survey.number).settled,
                     "waiting": waiting(connection, survey.number),
+                    "overdue": survey.announcement.overdue(utc_day()),
                     "promise": promise_line(survey.announcement.guarantee(survey.collection)),
-                    "simulated": is_simulated(survey.slug),
                 }
                 found.append(facts)
-        return shown("desk_list.html", title="Desk", grant=grant, found=found)
+        return self.shown("desk_list.html", title="Desk", grant=grant, found=found)
 
-    @router.post("/desk/enter")
-    async def enter(request: Request) -> Response:
-        server, fields = guarded(request), await _form(request)
-        client = request.client
-        if not server.guesses.allow(client.host if client else None):
-            raise Problem("too-many", "too many tokens were tried from this address")
-        token = fields.get("token", "").strip()
+    def draft(self, grant: api.Owner) -> Response:
+        """A form for a new collection."""
+        return self._form(grant, NEW)
+
+    def _form(
+        self, grant: Grant, fields: dict[str, str], problem: str = "", status: int = 200
+    ) -> Response:
+        content = {"title": "New collection", "fields": fields, "problem": problem}
+        return self.shown("desk_new.html", status, grant=grant, **content)
+
+    def promise(self, _: api.Owner, fields: Fields) -> Response:
+        """What a collection would promise, while its form is filled in."""
         try:
-            grant = await run_in_threadpool(server.access.grant_of, token, "token")
-            if grant is None:
-                session = await server.write(lambda: server.access.enter(token))
-            else:
-                known = grant
-                session = await server.write(
-                    lambda: server.access.make(known.role, known.label, "session", SESSION_DAYS)
-                )
-        except Problem as problem:
-            return shown("desk_enter.html", problem.status, title="Sign in", problem=str(problem))
-        answer = away("/desk")
-        answer.headers["Set-Cookie"] = session_cookie(session, server.settings.secure)
-        return answer
-
-    @router.post("/desk/leave")
-    async def leave(request: Request) -> Response:
-        server, _ = guarded(request), await _form(request)
-        session = session_of(request)
-        await server.write(lambda: server.access.leave(session))
-        answer = away("/desk")
-        answer.headers["Set-Cookie"] = session_cookie("", server.settings.secure)
-        return answer
-
-    # ------------------------------------------------------------ new collections
-
-    @router.get("/desk/new")
-    def new(request: Request) -> Response:
-        grant = signed_in(request, "owner")
-        empty = {"questions": drafts.EXAMPLE, "truth": "50", "name": "", "batch": "100"}
-        return shown("desk_new.html", title="New collection", grant=grant, fields=empty, problem="")
-
-    @router.post("/desk/promise")
-    async def promise(request: Request) -> Response:
-        await run_in_threadpool(signed_in, request, "owner")
-        fields = await _form(request)
-        try:
-            collection = await run_in_threadpool(drafts.collection_from, fields)
+            return PlainTextResponse(promise_line(drafts.collection_from(fields).guarantee))
         except DiscreetError as error:
-            return PlainTextResponse(" ".join(str(error).split()), 422)
-        return PlainTextResponse(promise_line(collection.guarantee))
+            return PlainTextResponse(_line(error), 422)
 
-    @router.post("/desk/new")
-    async def create(request: Request) -> Response:
-        grant = await run_in_threadpool(signed_in, request, "owner")
-        server, fields = server_of(request), await _form(request)
+    async def create(self, request: Request, grant: api.Owner, fields: Fields) -> Response:
+        """Store the collection of a form as a draft."""
         try:
             collection = await run_in_threadpool(drafts.collection_from, fields)
             told = drafts.announcement_from(fields, collection)
-            told.check(collection)
-            await api.store(server, grant, collection, told)
+            await api.store(server_of(request), grant, collection, told)
         except DiscreetError as error:
-            text, status = " ".join(str(error).split()), getattr(error, "status", 422)
-            return shown(
-                "desk_new.html", status, title="New collection", grant=grant, fields=fields,
-                problem=text,
-            )  # fmt: skip
-        return away(f"/desk/{told.name}")
+            return self._form(grant, fields, _line(error), getattr(error, "status", 422))
+        return _away(f"/desk/{told.name}")
 
     # ------------------------------------------------------------ one collection
 
-    def page(
-        request: Request, survey: Survey, grant: Grant, status: int = 200, **more: Any
+    def collection(self, request: Request, grant: api.Viewer, survey: api.Found) -> Response:
+        """Everything about one collection."""
+        return self._page(request, grant, survey)
+
+    def _page(
+        self, request: Request, grant: Grant, survey: Survey, status: int = 200, **more: Any
     ) -> Response:
-        server = server_of(request)
+        server, told = server_of(request), survey.announcement
+        state, guarantee = server.surveys.state(survey), told.guarantee(survey.collection)
+        if state is None:  # deleted by another process
+            raise Problem("not-found", "there is no survey of this name here")
         with server.database.read() as connection:
             waits = waiting(connection, survey.number)
             refused = tallies.load(connection, survey.number, survey.collection).rejected
@@ -235,152 +273,85 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
             _ = results.verdict, results.evidence  # computed here, so that a refusal is caught
         except EstimationError as error:
             results, reason = None, str(error)
-        schema = getattr(survey.collection, "original", survey.collection.schema)
         content = {
             "title": survey.slug,
             "grant": grant,
             "survey": survey,
-            "state": server.surveys.state(survey),
+            "state": state,
+            "overdue": told.overdue(utc_day()),
             "base": server.settings.base,
-            "link": invitations.link_of(
-                server.settings.base, survey.slug, survey.announcement.digest
-            ),
-            "promise": promise_line(survey.announcement.guarantee(survey.collection)),
-            "guarantee": str(survey.announcement.guarantee(survey.collection)),
-            "simulated": is_simulated(survey.slug),
+            "link": invitations.link_of(server.settings.base, survey.slug, told.digest),
+            "promise": promise_line(guarantee),
+            "guarantee": str(guarantee),
             "waiting": waits,
             "refused": {kind: times for kind, times in sorted(refused.items()) if times},
             "results": results,
             "reason": reason,
-            "schema": schema,
+            "schema": getattr(survey.collection, "original", survey.collection.schema),
             "liars": LIARS,
-            "explanation": None,
+            "most_letters": LETTERS,
+            "prediction": None,
             "given": {},
             "problem": "",
         }
-        return shown("desk_survey.html", status, **(content | more))
+        return self.shown("desk_survey.html", status, **(content | more))
 
-    @router.get("/desk/{slug}")
-    async def survey_page(request: Request, slug: Slug) -> Response:
-        grant = await run_in_threadpool(signed_in, request)
-        survey = await server_of(request).survey(slug)
-        return await run_in_threadpool(page, request, survey, grant)
-
-    @router.get("/desk/{slug}/files/{name}")
-    async def files_of(request: Request, slug: Slug, name: str) -> Response:
+    def file(self, _: api.Viewer, survey: api.Found, name: str) -> Response:
         """Sealed files, as the command line reads them."""
-        await run_in_threadpool(signed_in, request)
-        survey = await server_of(request).survey(slug)
         kinds = {"document": survey.collection, "announcement": survey.announcement}
         if name not in kinds:
             raise Problem("not-found")
         return Response(kinds[name].to_json(), media_type="application/json")
 
-    @router.post("/desk/{slug}/predict")
-    async def predict(request: Request, slug: Slug) -> Response:
-        grant = await run_in_threadpool(signed_in, request)
-        server, fields = server_of(request), await _form(request)
-        survey = await server.survey(slug)
-
-        def work() -> Response:
-            row = {name[2:]: text or None for name, text in fields.items() if name.startswith("v-")}
-            schema, against = survey.collection.schema, fields.get("against")
-            rival = next((c for c in schema.classes if str(c) == against), None)
-            try:
-                model = server.analyses.of(survey).model
-                found = model.explain(row)
-                if rival is not None and rival != found.predicted:
-                    found = model.explain(row, rival)
-            except DiscreetError as error:
-                return page(request, survey, grant, 422, given=fields, problem=str(error))
-            return page(request, survey, grant, explanation=found, given=fields)
-
-        return await run_in_threadpool(work)
-
-    @router.post("/desk/{slug}/do/{act}")
-    async def act(request: Request, slug: Slug, act: str) -> Response:
-        grant = await run_in_threadpool(signed_in, request, "owner")
-        server, fields = server_of(request), await _form(request)
-        survey = await server.survey(slug)
-        needs = act in ("close", "delete", "settle")
+    def predict(
+        self, request: Request, grant: api.Viewer, survey: api.Found, fields: Fields
+    ) -> Response:
+        """A prediction with its reasons, against the runner-up or the class that was chosen."""
+        row = {name[2:]: text or None for name, text in fields.items() if name.startswith("v-")}
         try:
-            if needs and fields.get("confirm", "").strip() != slug:
-                raise Problem("state", f"Nothing was done. To {act}, type the name {slug}.")
-            if act == "open":
-                await api.open_survey(request, grant, survey)
-            elif act == "close":
-                await api.close_survey(request, grant, survey)
-            elif act == "settle":
-                await api.settle_survey(request, grant, survey, anyway=True)
-            elif act == "delete":
-                await api.delete_survey(request, grant, survey, confirm=slug)
-                return away("/desk")
-            elif act == "rehearse":
-                return away(f"/desk/{await _rehearsed(server, survey)}")
-            elif act == "wave":
-                return away(f"/desk/{await _wave(server, grant, survey, fields)}")
-            else:
-                raise Problem("not-found")
-        except Problem as problem:
-            if problem.kind == "not-found":
-                raise
-            told, status = str(problem), problem.status
-            return await run_in_threadpool(
-                lambda: page(request, survey, grant, status, problem=told)
-            )
-        return away(f"/desk/{slug}")
+            analysis = server_of(request).analyses.of(survey)
+            found = prediction_of(analysis, row, fields.get("against", ""))
+        except DiscreetError as error:
+            return self._page(request, grant, survey, 422, given=fields, problem=_line(error))
+        return self._page(request, grant, survey, prediction=found, given=fields)
 
-    async def _rehearsed(server: Any, survey: Survey) -> str:
-        collection, told = survey.collection, survey.announcement
-        made: str = await server.write(
-            lambda: rehearse(server.database, collection, told, REHEARSED)
-        )
-        return made
-
-    async def _wave(server: Any, grant: Grant, survey: Survey, fields: dict[str, str]) -> str:
-        """A draft of the next wave: a plan that asks more about what mattered in this one."""
-        if survey.collection.kind != "plan":
-            raise Problem("state", "only plans have waves; make another collection")
-        if server.surveys.state(survey) != "closed":
-            raise Problem("state", "Close it first: the next wave follows from its last count.")
-        expected = fields.get("respondents", "")
-        if not expected.isdigit() or not int(expected):
-            raise Problem("invalid", "say how many people you expect in all waves together")
-
-        def work() -> tuple[Any, Announcement]:
-            from dataclasses import replace
-
-            from discreet.local.waves import next_plan
-
-            before = _waves(server, survey)
-            plan = next_plan(before, int(expected))
-            first = re.sub(r"-wave-\d+$", "", survey.slug)
-            name = f"{first[:52]}-wave-{len(before) + 1}"
-            told = replace(
-                survey.announcement, collection=plan.digest, name=name, opens="", closes=""
-            )
-            return plan, told
-
+    async def act(
+        self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields, name: str
+    ) -> Response:
+        """Open, settle, close, delete, rehearse, or make the next wave."""
         try:
-            plan, told = await run_in_threadpool(work)
-        except EstimationError as error:
-            raise Problem("no-reports", str(error)) from None
-        await api.store(server, grant, plan, told)
-        return told.name
+            return _away(await perform(name, Act(request, grant, survey, fields)))
+        except DiscreetError as error:
+            return await self._again(request, grant, survey, error)
 
-    @router.post("/desk/{slug}/letters")
-    async def letters(request: Request, slug: Slug) -> Response:
-        grant = await run_in_threadpool(signed_in, request, "owner")
-        server, fields = server_of(request), await _form(request)
-        survey = await server.survey(slug)
-        count = fields.get("count", "")
-        if not survey.invited or not count.isdigit() or not 1 <= int(count) <= 1000:
-            told = "Letters are for collections by invitation, 1 to 1,000 at a time."
-            return await run_in_threadpool(lambda: page(request, survey, grant, 422, problem=told))
-        codes = await api.invite(request, grant, survey, api.Invited(count=int(count)))
+    async def letters(
+        self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields
+    ) -> Response:
+        """Invitations to print."""
+        server = server_of(request)
+        try:
+            if not survey.invited:
+                raise Problem("invalid", "letters are for collections by invitation")
+            count = drafts.whole(fields, "count", LETTERS)
+            codes = await api.invite(request, grant, survey, api.Invited(count=count))
+        except DiscreetError as error:
+            return await self._again(request, grant, survey, error)
         text = await run_in_threadpool(
-            invitations.letters, survey, server.settings.base, codes.codes, made.digest
+            invitations.letters, survey, server.settings.base, codes.codes, self.digest
         )
         return HTMLResponse(text)
 
-    return router
+    async def _again(
+        self, request: Request, grant: Grant, survey: Survey, error: DiscreetError
+    ) -> Response:
+        """The page of a collection once more, with what was refused."""
+        if getattr(error, "kind", "") == "not-found":
+            raise error
+        status = getattr(error, "status", 422)
+        return await run_in_threadpool(
+            self._page, request, grant, survey, status, problem=_line(error)
+        )
+
+
+def _line(error: DiscreetError) -> str:
+    return " ".join(str(error).split())

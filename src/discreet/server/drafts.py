@@ -12,7 +12,7 @@ from discreet.documents import json_of_yaml, parse
 from discreet.errors import FormatError
 from discreet.schema import Categorical, Schema
 
-__all__ = ["EXAMPLE", "announcement_from", "collection_from"]
+__all__ = ["EXAMPLE", "announcement_from", "collection_from", "whole"]
 
 EXAMPLE = """burnout | Have you felt burnt out in the last month? | no, yes
 sleep | How do you sleep? | well, badly
@@ -47,6 +47,21 @@ def _number(fields: Mapping[str, str], name: str, what: str) -> float:
         raise FormatError(f"{what} is {fields.get(name, '')!r}; write a number") from None
 
 
+def whole(fields: Mapping[str, str], name: str, most: int) -> int:
+    """A whole number from 1 on in a form.
+
+    Parameters
+    ----------
+    fields : mapping of str to str
+    name : str
+    most : int
+    """
+    text = fields.get(name, "").strip()
+    if not re.fullmatch("[0-9]{1,10}", text) or not 1 <= int(text) <= most:
+        raise FormatError(f"{name} is {text[:40]!r}; write a whole number from 1 to {most:,}")
+    return int(text)
+
+
 def _questionnaire(fields: Mapping[str, str]) -> Any:
     from discreet.survey.group import Group
     from discreet.survey.questionnaire import Questionnaire, Wording
@@ -78,9 +93,6 @@ def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcemen
     name = fields.get("name", "").strip()
     slug = name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64] or collection.kind
     introduction = fields.get("introduction", "") or getattr(collection, "introduction", "")
-    batch = fields.get("batch", "") or "100"
-    if not batch.isdigit():
-        raise FormatError(f"the batch is {batch!r}; write a whole number")
     entry, withdrawal = fields.get("entry", "anyone"), fields.get("withdrawal", "blind")
     return Announcement(
         collection.digest,
@@ -90,5 +102,7 @@ def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcemen
         words={"en": Words(title or slug, introduction)},
         entry=entry,  # type: ignore[arg-type]
         withdrawal=withdrawal,  # type: ignore[arg-type]
-        batch=int(batch),
+        closes=fields.get("closes", "").strip(),
+        deletes=fields.get("deletes", "").strip(),
+        batch=whole({"batch": "100", **fields}, "batch", 1_000_000),
     )

@@ -104,12 +104,11 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
     from markupsafe import Markup
 
     from discreet.server.bundle import Bundle, templates
-    from discreet.server.pages import Spoken
+    from discreet.server.pages import Spoken, promised
 
     told = survey.announcement
     known = Bundle().words
     language = next((one for one in (tag, told.language, told.language[:2]) if one in known), "en")
-    own = told.words.get(language) or told.words.get(told.language)
     made = []
     for code in codes:
         link = link_of(base, survey.slug, told.digest, code)
@@ -119,11 +118,12 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
         .get_template("letters.html")
         .render(
             say=Spoken(language, known[language]),
-            title=(own.title if own else "") or survey.slug,
-            asks=told.asks,
+            title=survey.title(language),
+            told=told,
+            hand=getattr(survey.collection, "device", "") == "hand",
+            **promised(told.guarantee(survey.collection)),
             address=f"{base}/s/{survey.slug}",
             letters=made,
             digest=digest,
-            announced=told.digest,
         )
     )

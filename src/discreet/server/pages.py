@@ -11,6 +11,7 @@ import gzip
 import math
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -21,9 +22,9 @@ from discreet.privacy import Guarantee
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.problems import Problem
 from discreet.server.reports import Slug, guarded
-from discreet.server.surveys import Survey, utc_day
+from discreet.server.surveys import utc_day
 
-__all__ = ["posterior", "public_pages"]
+__all__ = ["posterior", "promised", "public_pages"]
 
 READ = ["GET", "HEAD"]
 PRIOR = 0.1
@@ -55,6 +56,12 @@ class Spoken:
         if isinstance(text, dict):
             text = text["one" if values["count"] == 1 else "other"]
         return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
+
+    def day(self, text: str) -> str:
+        """A day as people write it, from one such as 2027-03-31."""
+        found = date.fromisoformat(text)
+        month = self("month." + str(found.month))
+        return self("date.long", day=found.day, month=month, year=found.year)
 
 
 def spoken(bundle: Bundle, request: Request, offered: list[str]) -> Spoken:
@@ -107,16 +114,14 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     async def about(request: Request, slug: Slug) -> HTMLResponse:
         server = guarded(request)
         survey = await server.survey(slug)
-        words = survey.announcement.words
-        say = spoken(made, request, list(words))
-        own = words.get(say.tag) or words.get(survey.announcement.language)
+        say = spoken(made, request, list(survey.announcement.words))
         content = {
             "say": say,
-            "title": (own.title if own else "") or survey.slug,
+            "title": survey.title(say.tag),
             "survey": survey,
             "base": server.settings.base,
             "digest": made.digest,
-            **_promised(survey),
+            **promised(survey.announcement.guarantee(survey.collection)),
         }
         return HTMLResponse(rendered.get_template("about.html").render(content))
 
@@ -124,20 +129,19 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     def listed(request: Request) -> HTMLResponse:
         server, today = guarded(request), utc_day()
         say = spoken(made, request, [])
-        found = []
-        for survey, state in server.surveys.all():
-            if state == "open" and survey.announcement.on(today) == "open":
-                words = survey.announcement.words
-                own = words.get(say.tag) or words.get(survey.announcement.language)
-                found.append((survey, (own.title if own else "") or survey.slug))
+        found = [
+            (survey, survey.title(say.tag))
+            for survey, state in server.surveys.all()
+            if state == "open" and survey.announcement.on(today) == "open"
+        ]
         content = {"say": say, "surveys": found, "digest": made.digest}
         return HTMLResponse(rendered.get_template("list.html").render(content))
 
     return router
 
 
-def _promised(survey: Survey) -> dict[str, Any]:
-    guarantee: Guarantee = survey.announcement.guarantee(survey.collection)
+def promised(guarantee: Guarantee) -> dict[str, Any]:
+    """What the pages say of a promise: how far it lets anybody's belief move."""
     epsilon = guarantee.epsilon if guarantee.private else math.inf
     return {
         "guarantee": guarantee,

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.announcement import Announcement, Words
 from discreet.collection.simulation import answers
+from discreet.errors import FormatError
 from discreet.randomness import CryptoRandom
 from discreet.schema import Categorical
 from discreet.server import surveys as acts
@@ -22,15 +23,9 @@ from discreet.server.arrivals import take_many
 from discreet.server.database import Database
 from discreet.server.intake import Row, packed
 from discreet.server.settle import reseal, settle_piece
+from discreet.server.surveys import SIMULATED
 
-__all__ = ["MARK", "invented", "is_simulated", "rehearse"]
-
-MARK = "-simulated"
-
-
-def is_simulated(slug: str) -> bool:
-    """Whether a collection holds invented people."""
-    return slug.endswith(MARK)
+__all__ = ["invented", "rehearse"]
 
 
 def invented(collection: Any, people: int) -> dict[str, Any]:
@@ -67,8 +62,12 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         Of the real one.
     people : int
     """
-    name = announcement.name[: 64 - len(MARK)].rstrip("-") + MARK
+    name = announcement.name[: 64 - len(SIMULATED)].rstrip("-") + SIMULATED
     known = acts.Surveys(database).find(name)
+    if known is not None and known.collection.digest != collection.digest:
+        raise FormatError(
+            f"{name} holds invented answers to another {collection.kind}; delete it first"
+        )
     if known is not None:
         return name
     words = {
@@ -76,7 +75,11 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         for tag, one in announcement.words.items()
     }
     made = replace(
-        announcement, name=name, words=words or {"en": Words(f"SIMULATED: {name}")}, batch=1
+        announcement,
+        name=name,
+        words=words or {"en": Words(f"SIMULATED: {name}")},
+        batch=1,
+        deletes="",  # nobody was promised anything
     )
     random = CryptoRandom()
     codes = collection.encoded(invented(collection, people))
@@ -86,7 +89,7 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         for value in np.asarray(values).tolist()
     ]
     with database.write() as connection:
-        number = acts.create(connection, collection, made)
+        number = acts.create(connection, collection, made, invented=True)
         acts.set_state(connection, number, "open")
         take_many(connection, number, rows)
         acts.set_state(connection, number, "closed")

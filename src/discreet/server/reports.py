@@ -24,6 +24,7 @@ from discreet.errors import FormatError
 from discreet.server import invitations
 from discreet.server.arrivals import take_many
 from discreet.server.intake import Row, rows_in
+from discreet.server.limits import Limits
 from discreet.server.problems import Problem, responses
 from discreet.server.running import Server
 from discreet.server.settle import withdraw
@@ -31,7 +32,7 @@ from discreet.server.surveys import Survey
 from discreet.server.writer import Busy
 from discreet.serving import Patience, body_of
 
-__all__ = ["Slug", "guarded", "routers", "server_of"]
+__all__ = ["Slug", "guarded", "guessing", "routers", "server_of"]
 
 BATCH = 1 << 26
 """Bytes of a Parquet batch."""
@@ -79,10 +80,21 @@ class Outcomes(BaseModel):
 def guarded(request: Request) -> Server:
     """The server, unless too much comes from this address."""
     server = server_of(request)
-    client = request.client
-    if not server.limits.allow(client.host if client else None):
+    if not _allowed(server.limits, request):
         raise Problem("too-many", "too many requests from this address; try again in a moment")
     return server
+
+
+def guessing(request: Request, what: str) -> Server:
+    """The server, unless too many codes or tokens were tried from this address."""
+    server = guarded(request)
+    if not _allowed(server.guesses, request):
+        raise Problem("too-many", f"too many {what} were tried from this address")
+    return server
+
+
+def _allowed(limits: Limits, request: Request) -> bool:
+    return limits.allow(request.client.host if request.client else None)
 
 
 def _refuse(reason: str, sentence: str) -> Problem:

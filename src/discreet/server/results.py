@@ -9,10 +9,9 @@ most (or the least) that one report can count for that cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ from discreet.collection.size import respondents_for
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.model.explanation import strongest_evidence
 from discreet.report.charts import Dot, dots
 from discreet.report.drawing import Axis, Picture, Words, percent, whole_percent
 from discreet.schema import text_of
 from discreet.server.analysis import Analysis
+from discreet.server.evidence import Evidence, strongest
 
 __all__ = ["LIARS", "Outlook", "Results", "counted"]
 
@@ -72,56 +71,20 @@ class Share:
 
 @dataclass(frozen=True)
 class Outlook:
-    """How precise the least precise share is, and how many people a better one takes."""
-
-    what: str
-    error: float
-    needed: tuple[tuple[float, int], ...]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """How much likelier an answer is in one class than in the others together.
+    """How well the share is known that is known least, and how many people a better one takes.
 
     Parameters
     ----------
-    feature, value, label : str
-    odds : float
-        What the model says.
-    least, most : float
-        What the reports can support.
+    what : str
+    within : float
+        Half of its 95 % interval.
+    needed : pairs of float and int
+        Half of a smaller interval, and how many more people it takes.
     """
 
-    feature: str
-    value: str
-    label: str
-    odds: float
-    least: float
-    most: float
-
-    def __str__(self) -> str:
-        """In words, no bolder than the reports.
-
-        >>> print(Evidence("smokes", "yes", "ill", 422.0, 3.14, math.inf))
-        at least 3.1
-        >>> print(Evidence("smokes", "yes", "ill", 4.2, 2.5, 8.4))
-        4.2 (2.5 to 8.4)
-        """
-        if self.least <= 1:
-            return "may be chance"
-        if self.most == math.inf:
-            return f"at least {_tenths(self.least, math.floor)}"
-        odds = min(max(self.odds, self.least), self.most)
-        low, high = _tenths(self.least, math.floor), _tenths(self.most, math.ceil)
-        return f"{_tenths(odds, round)} ({low} to {high})"
-
-
-def _tenths(value: float, towards: Callable[[float], int]) -> str:
-    return f"{towards(10 * value) / 10:,.1f}" if value < 100 else f"{towards(value):,}"
-
-
-def _over(top: float, bottom: float, otherwise: float = 0.0) -> float:
-    return top / bottom if bottom > 0 else otherwise
+    what: str
+    within: float
+    needed: tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,12 +208,12 @@ class Results:
         every = [("class " + one.label, one.error) for one in self.classes]
         every += [(f"{name}: {o.label}", o.error) for name, f in self.features.items() for o in f]
         what, error = max(every, key=lambda one: one[1])
-        reports, needed = self.analysis.tally.people, []
-        for wanted in (0.05, 0.02, 0.01):
-            if 0 < wanted < error:
-                total = respondents_for(error * math.sqrt(reports), wanted)
+        reports, within, needed = self.analysis.tally.people, Z95 * error, []
+        for wanted in (0.1, 0.05, 0.02):
+            if wanted < within:
+                total = respondents_for(error * math.sqrt(reports), wanted / Z95)
                 needed.append((wanted, max(0, total - reports)))
-        return Outlook(what, error, tuple(needed))
+        return Outlook(what, within, tuple(needed))
 
     @cached_property
     def accuracy(self) -> Any:
@@ -282,48 +245,7 @@ class Results:
     @cached_property
     def evidence(self) -> list[Evidence]:
         """What speaks loudest for a class, first what is surely more than chance."""
-        found = strongest_evidence(self.analysis.model, self._answers)
-        made = []
-        for name, value, label, odds in found:
-            least, most = self._ratios.get((name, value, label), (0.0, math.inf))
-            made.append(Evidence(name, value, label, math.exp(odds), least, most))
-        return sorted(made, key=lambda one: (-max(one.least, 1.0), -one.odds))[:STRONGEST]
-
-    @property
-    def _answers(self) -> int:
-        """How many cells there are that could speak for a class."""
-        found = self.analysis.statistics
-        return len(found.schema.classes) * sum(table.cells.size for table in found.tables.values())
-
-    @cached_property
-    def _ratios(self) -> dict[tuple[str, str, str], tuple[float, float]]:
-        """How much likelier an answer is in a class than in the others together: least and most.
-
-        A ratio of four estimates, each at the worse end of its interval. The intervals are so wide
-        that all of them, of all answers, hold together with 95 % confidence (Bonferroni): the
-        strongest of many is picked, and how the estimates depend on each other does not matter.
-        """
-        found = self.analysis.statistics
-        wide = NormalDist().inv_cdf(1 - 0.025 / (4 * self._answers)) if self._answers else 0.0
-
-        def ends(counts: Any, variances: Any, c: int) -> tuple[float, float, float, float]:
-            """The least and the most of a class and of the others."""
-            some: list[float] = []
-            for pick in (np.arange(len(counts)) == c, np.arange(len(counts)) != c):
-                middle, error = counts[pick].sum(), wide * math.sqrt(variances[pick].sum())
-                some += [max(middle - error, 0.0), max(middle + error, 0.0)]
-            return some[0], some[1], some[2], some[3]
-
-        made = {}
-        for c, label in enumerate(found.schema.classes):
-            least, most, others_least, others_most = ends(found.totals, found.variances, c)
-            for name, table in found.tables.items():
-                for v, value in enumerate(table.cells.labels):
-                    a, b, rest_a, rest_b = ends(table.counts[:, v], table.variances[:, v], c)
-                    low = _over(a * others_least, rest_b * most)
-                    high = _over(b * others_most, rest_a * least, math.inf)
-                    made[name, value, text_of(label)] = low, max(low, high)
-        return made
+        return strongest(self.analysis.model, self.analysis.statistics)[:STRONGEST]
 
     @property
     def verdict(self) -> str:
@@ -332,18 +254,27 @@ class Results:
         base = counted(reports)
         if self.accuracy is not None:
             low, high = (100 * end for end in self.accuracy.interval)
+            right = (
+                f"about {100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
+            )
+            right = f"{right}{high:.0f}" if high < 99.5 else f"at least {low:.0f} of 100 people"
+            sure = low > 100 * largest.interval[1]
             return (
-                f"{base}: a classifier made from half of them would be right for about "
-                f"{100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
-                f"{high:.0f}; always saying “{largest.label}”: about {100 * largest.value:.0f}."
+                f"{base}: a classifier made from half of them would be right for {right}; always "
+                f"saying “{largest.label}”: about {100 * largest.value:.0f}."
+                + " Whether it is better is not sure yet."
+                * (not sure)
             )
         if Z95 * largest.error > USELESS:
             return f"{base}: too few to say anything yet; chance alone could explain all of it."
-        return (
+        known = (
             f"{base}: the share of “{largest.label}” is known to within "
-            f"{100 * Z95 * largest.error:.1f} percentage points, the least precise cell "
-            f"({self.outlook.what}) to within {100 * Z95 * self.outlook.error:.1f}."
+            f"{100 * Z95 * largest.error:.1f} percentage points"
         )
+        least = self.outlook
+        if least.within == Z95 * largest.error:
+            return f"{known}, no other share less well."
+        return f"{known}, the one known least ({least.what}) to within {100 * least.within:.1f}."
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,19 @@ from discreet.server import database as db
 from discreet.server import tallies
 from discreet.server.database import Database, exclusive
 
-__all__ = ["Survey", "Surveys", "create", "delete", "set_state", "stored_state", "utc_day"]
+__all__ = [
+    "SIMULATED",
+    "Survey",
+    "Surveys",
+    "create",
+    "delete",
+    "set_state",
+    "stored_state",
+    "utc_day",
+]
+
+SIMULATED = "-simulated"
+"""How the names of collections of invented people end, and no others."""
 
 
 def utc_day() -> date:
@@ -52,10 +64,37 @@ class Survey:
         """Whether every report needs an invitation."""
         return self.announcement.entry == "invited"
 
+    def title(self, tag: str = "") -> str:
+        """What people read above it, in a language or in its own; else its name."""
+        words = self.announcement.words
+        own = words.get(tag) or words.get(self.announcement.language)
+        return (own.title if own else "") or self.slug
 
-def create(connection: sql.Connection, collection: Any, announcement: Announcement) -> int:
-    """Store a new survey as a draft; its number."""
+    @property
+    def simulated(self) -> bool:
+        """Whether its people are invented."""
+        return self.slug.endswith(SIMULATED)
+
+
+def create(
+    connection: sql.Connection, collection: Any, announcement: Announcement, invented: bool = False
+) -> int:
+    """Store a new survey as a draft; its number.
+
+    Parameters
+    ----------
+    connection : Connection
+    collection : Plan or Questionnaire
+    announcement : Announcement
+    invented : bool, default False
+        Whether its people are, which its name then says.
+    """
     announcement.check(collection)
+    if announcement.name.endswith(SIMULATED) != invented:
+        raise SchemaError(
+            f"name is {announcement.name!r}; names that end in {SIMULATED} are kept for invented "
+            "people (serve --rehearse), choose another"
+        )
     row = {
         "slug": announcement.name,
         "document": collection.canonical(),

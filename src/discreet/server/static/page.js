@@ -112,6 +112,7 @@ function start() {
       h("li", {}, say("start.questions", { count })), h("li", {}, say("start.minutes", { count: minutes })),
       h("li", {}, say("start.voluntary")),
       announcement.closes && h("li", {}, say("start.closes", { day: day(announcement.closes) })),
+      announcement.deletes && h("li", {}, say("start.deletes", { day: day(announcement.deletes) })),
       announcement.contact && h("li", {}, say("start.contact", { contact: announcement.contact }))),
     h("div", { class: "buttons" },
       hand !== "hand" && button(say("start.begin"), () => begin(false), "primary"),

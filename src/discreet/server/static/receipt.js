@@ -38,7 +38,7 @@ export function receipt(frame) {
   }
   if (kept.state === "withdrawn") return show(say("withdrawn.title"), h("p", {}, say("withdrawn.text")));
   if (kept.state === "withdrawing") return void takeBack(frame);
-  const closes = survey.announcement.closes;
+  const { closes, deletes } = survey.announcement;
   return show(
     say("receipt.title"),
     h("p", { class: "promise" }, say("receipt.text")),
@@ -50,6 +50,7 @@ export function receipt(frame) {
     h("ul", {},
       h("li", {}, say("receipt.batch", { count: survey.announcement.batch })),
       h("li", {}, closes ? say("receipt.closes", { day: day(closes) }) : say("receipt.open")),
+      h("li", {}, deletes ? say("deletes.day", { day: day(deletes) }) : say("deletes.none")),
       h("li", {}, say("receipt.once"))),
     h("details", {}, h("summary", {}, say("receipt.details")),
       h("dl", {}, ...[[say("receipt.id"), kept.id], [say("exact.announced"), survey.announcement.digest], [say("exact.document"), kept.collection], [say("exact.code"), frame.code]]

@@ -12,6 +12,7 @@ if (once && enter) {
   enter.submit();
 }
 
+const SILENT = "The server does not say what this promises: it cannot be reached, or you are signed out. Copy what you have written before you open this page again.";
 const draft = /** @type {HTMLFormElement | null} */ (document.querySelector("#new"));
 if (draft) {
   const place = /** @type {HTMLElement} */ (document.querySelector("#promise"));
@@ -20,12 +21,13 @@ if (draft) {
     const mine = ++last;
     const fields = new URLSearchParams();
     new FormData(draft).forEach((value, name) => typeof value === "string" && fields.append(name, value));
-    const answer = await fetch("/desk/promise", { method: "POST", body: fields });
-    const text = await answer.text();
+    const answer = await fetch("/desk/promise", { method: "POST", body: fields }).catch(() => null);
+    const told = answer?.headers.get("Content-Type")?.startsWith("text/plain"); // or a page: of signing in, or a refusal
+    const text = told ? await answer?.text() : SILENT;
     if (mine !== last) return; // something newer was written meanwhile
-    place.textContent = text;
-    place.classList.toggle("warning", !answer.ok);
-    place.classList.toggle("promise", answer.ok);
+    place.textContent = text ?? SILENT;
+    place.classList.toggle("warning", !answer?.ok);
+    place.classList.toggle("promise", Boolean(answer?.ok));
   };
   draft.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 300); });
   document.querySelector("#file")?.addEventListener("change", async (event) => {
