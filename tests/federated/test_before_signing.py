@@ -22,7 +22,7 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
-from discreet.federated.service.provider import label, provide
+from discreet.federated.service.provider import Holding, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round
 
@@ -58,7 +58,7 @@ def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
         Connection(url, PARTIES["hospital-a"], manifest) as line,
         pytest.raises(ProtocolError, match="names hospital-c"),
     ):
-        provide(line, frame(0), tmp_path / "a", known=known)
+        provide(line, Holding(frame(0), known=known), tmp_path / "a")
     assert set(running.manifest.signatures) == {"collector"}
 
 
@@ -87,7 +87,7 @@ def test_another_key_under_ones_name_is_refused_at_the_start(tmp_path):
         Connection("http://127.0.0.1:9", other, horizontal_manifest()) as line,
         pytest.raises(ProtocolError, match="another key for hospital-a") as told,
     ):
-        provide(line, "none.csv", tmp_path)
+        provide(line, Holding("none.csv"), tmp_path)
     assert other.card.fingerprint in told.value.sentence
 
 
@@ -105,7 +105,7 @@ def test_a_missing_or_wrong_paillier_key_is_named_before_anyone_signs(
 ):
     upright, flat = vertical_manifest(small_key), horizontal_manifest(small_key)
     for who, manifest, act in (
-        ("labels", upright, lambda line, key: label(line, "none.csv", tmp_path, key)),
+        ("labels", upright, lambda line, key: label(line, Holding("none.csv"), tmp_path, key)),
         ("receiver", flat, lambda line, key: receive(line, tmp_path, print, key)),
     ):
         with Connection("http://127.0.0.1:9", PARTIES[who], manifest) as line:

@@ -45,7 +45,7 @@ from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection, SignedRequests
 from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import aligned, label, provide
+from discreet.federated.service.provider import Holding, aligned, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round, application
 from discreet.ledger import Ledger
@@ -288,7 +288,7 @@ def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
         for one in loris:
             one.sendall(b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         parts = [
-            (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+            (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
             for seed, name in enumerate(NAMES)
         ]
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
@@ -348,7 +348,7 @@ def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_p
             dribbling = threading.Thread(target=lambda: held.append(closed(loris, 20)))
             dribbling.start()
             parts = [
-                (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+                (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
                 for seed, name in enumerate(NAMES)
             ]
             release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
@@ -401,11 +401,11 @@ def test_a_vertical_round_over_http(mode, aggregation, tmp_path, small_key):
         parts = [
             (
                 name,
-                lambda c, n=name: provide(c, whole, tmp_path / n, id_column="id"),
+                lambda c, n=name: provide(c, Holding(whole, "id"), tmp_path / n),
             )
             for name in NAMES[:2]
         ]
-        parts.append(("labels", lambda c: label(c, whole, tmp_path / "l", key, id_column="id")))
+        parts.append(("labels", lambda c: label(c, Holding(whole, "id"), tmp_path / "l", key)))
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
     if mode == "counts":
         exact = manifest.layout.vector(*table(40, 3))

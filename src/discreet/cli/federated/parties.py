@@ -130,7 +130,7 @@ def provide(
         from discreet.federated.service import provider
 
         charge = ledger_of(budget_file, budget_total)
-        provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
+        provider.provide(connection, provider.Holding(data, id_column, cards, charge), state)
     current().say("the collector has everything; this provider is done")
 
 
@@ -167,9 +167,7 @@ def label(
         from discreet.federated.service import provider
 
         charge = ledger_of(budget_file, budget_total)
-        provider.label(
-            connection, data, state, secret, id_column=id_column, known=cards, charge=charge
-        )
+        provider.label(connection, provider.Holding(data, id_column, cards, charge), state, secret)
     current().say("the collector has everything; the label provider is done")
 
 
