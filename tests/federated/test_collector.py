@@ -525,3 +525,28 @@ def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
         ledger_of(str(damaged))
     assert ledger_of(str(tmp_path / "new.json"), 3.0) is not None
     assert float(Ledger(tmp_path / "new.json").read().left[0]) == 3.0
+
+
+def test_a_round_that_a_ledger_cannot_pay_is_refused_before_anyone_signs(tmp_path):
+    """Also one whose promise is void; one that is paid already needs nothing more."""
+    path, manifest = str(tmp_path / "budget.json"), horizontal_manifest(epsilon=1.0)
+    charge = ledger_of(path, 1.5, manifest)
+    assert Ledger(path).read().entries == ()
+    charge(manifest)
+    ledger_of(path, None, manifest)  # started again
+    with pytest.raises(PrivacyError, match=r"0\.5 and 0 of 1\.5"):
+        ledger_of(path, None, horizontal_manifest(epsilon=1.0))
+    with pytest.raises(PrivacyError, match="epsilon is inf"):
+        ledger_of(path, None, horizontal_manifest(epsilon=math.inf))
+    assert len(Ledger(path).read().entries) == 1
+
+
+def test_two_manifests_that_look_alike_are_both_charged(tmp_path, monkeypatch):
+    """Sixteen equal digits can be made in an afternoon; all sixty-four cannot."""
+    path, manifests = str(tmp_path / "budget.json"), [horizontal_manifest() for _ in range(2)]
+    charge = ledger_of(path, 9.0)
+    for last, one in enumerate(manifests):
+        monkeypatch.setitem(vars(one), "hash", bytes(31) + bytes([last]))
+        charge(one)
+        charge(one)
+    assert len(Ledger(path).read().entries) == 2

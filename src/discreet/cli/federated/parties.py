@@ -129,7 +129,7 @@ def provide(
     with part.begun("provider", unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total)
+        charge = ledger_of(budget_file, budget_total, connection.manifest)
         provider.provide(connection, provider.Holding(data, id_column, cards, charge), state)
     current().say("the collector has everything; this provider is done")
 
@@ -166,7 +166,7 @@ def label(
     with part.begun("label provider", secret, unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total)
+        charge = ledger_of(budget_file, budget_total, connection.manifest)
         provider.label(connection, provider.Holding(data, id_column, cards, charge), state, secret)
     current().say("the collector has everything; the label provider is done")
 
