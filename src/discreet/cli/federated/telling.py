@@ -94,7 +94,8 @@ class Telling:
         if self._bar is None:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+            what = TextColumn("{task.description}", markup=False)  # a collector's words, too
+            columns = (what, BarColumn(), TimeElapsedColumn())
             self._bar = Progress(*columns, console=console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task(self.what, total=None)
