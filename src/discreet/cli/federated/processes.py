@@ -130,12 +130,18 @@ class Rehearsal:
 
     def _standing(self, name: str) -> Standing:
         due = [file for sender, file in self.due if sender == name]
-        sent = tuple(file for file in due if (self.kept / f"{file}.message").exists())
+        sent = tuple(file for file in due if self._sent(file))
         process = self.running.get(name)
         says = "ended" if process is not None and process.poll() == 0 else self._last(name)
         collector = name == self.manifest.collector.name
         signed = self.kept.exists() if collector else (self.kept / f"{name}.signature").exists()
         return Standing(name, self.manifest.roles[name], signed, sent, len(due), says)
+
+    def _sent(self, file: str) -> bool:
+        """Whether the collector has a message: what it made itself it calls otherwise."""
+        own = "correction" if file.endswith(" correction") else "result"
+        made = f" {self.manifest.collector.name} " in file and (self.kept / f"{own}.sent").exists()
+        return made or (self.kept / f"{file}.message").exists()
 
     def _last(self, name: str) -> str:
         try:
