@@ -184,8 +184,9 @@ class Play:
         for name in {*self.holders, *({"labels"} & set(self.names))}:
             text = (self.folder / f"{name}.budget.json").read_text()
             assert text.count('"federated round 1, manifest ') == 1, text
-            assert not self.kept(name, "session")
-            assert not self.kept(name, "*.body")
+        for name in self.names:
+            for what in ("session", "*.body", "*.part", "*.draft"):
+                assert not self.kept(name, what), name
         versions = {}
         for line in (self.folder / "sent.log").read_text().splitlines():
             *what, digest = line.split()
