@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
-import socket
 import time
 
 import numpy as np
@@ -18,6 +17,7 @@ from rounds import SCHEMA, table
 from test_processes import write_rows
 
 from discreet import Statistics
+from discreet.cli.federated.processes import free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import wanted_of
@@ -81,9 +81,7 @@ class Play:
         self.mode = mode
         (folder / "manifest.json").write_text(manifest.to_json())
         self.exact = self._tables(rows, manifest)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = self.through = probe.getsockname()[1]
+        self.port = self.through = free_port()
         self.running, self.fatal, self.target = {}, {}, act
 
     def _tables(self, rows, manifest):
@@ -156,11 +154,18 @@ class Play:
     def finish(self):
         """Everyone comes to an end, the right one; whoever was killed is started again."""
         killed = {name for name in self.names if self.fatal.get(name)}
+        again = dict.fromkeys(self.names, 0)
 
         def ended():
             for name in sorted(killed):
                 if self.running[name].exitcode == -signal.SIGKILL:
                     killed.remove(name)
+                    self.start(name)
+            for name, one in list(self.running.items()):
+                # the collector took its time to come back: one does as one is told
+                told = self.said(name).count("start again once the collector is back")
+                if one.exitcode == 2 and told > again[name]:
+                    again[name] = told
                     self.start(name)
             ended = [name for name, one in self.running.items() if one.exitcode is not None]
             if {*ended, "collector"} >= self.running.keys():

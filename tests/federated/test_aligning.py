@@ -8,7 +8,6 @@ import json
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ from test_collector import Served
 
 from discreet.cli import main
 from discreet.cli.federated import align as federated_align
+from discreet.cli.federated.processes import free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
@@ -209,12 +209,6 @@ def ended(process, code=0):
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, (process.args, out, err)
     return out, err
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def invited(folder, *arguments):

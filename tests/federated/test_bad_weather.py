@@ -21,6 +21,7 @@ pytest.importorskip("resource")
 from killing import play
 from test_processes import PATIENCE
 
+from discreet.cli.federated.processes import free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import CHUNK
@@ -208,9 +209,7 @@ def test_a_second_process_of_one_party_is_refused_while_the_first_goes_on(name, 
         one.until(lambda: one.kept(name, "lock"))
         if name == "collector":
             one.until(lambda: "waiting for" in one.said(name))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port, one.port = one.port, probe.getsockname()[1]
+        port, one.port = one.port, free_port()
         one.start(name)
         assert one.wait(name) == 2
         assert "another process of this party is in the same round" in one.said(name)

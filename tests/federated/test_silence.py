@@ -15,9 +15,9 @@ pytest.importorskip("resource")
 import heard
 from killing import FORK, PATIENCE, play
 from rounds import SCHEMA
-from test_aligning import free_port
 
 from discreet.cli.federated import telling
+from discreet.cli.federated.processes import free_port
 from discreet.cli.federated.telling import LONGEST, SILENCE, Telling
 
 
