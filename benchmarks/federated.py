@@ -222,7 +222,7 @@ def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
     import uvicorn
 
     from discreet.federated.service.connection import Connection
-    from discreet.federated.service.provider import provide
+    from discreet.federated.service.provider import Holding, provide
     from discreet.federated.service.receiver import receive
     from discreet.federated.service.server import Round, application
 
@@ -249,7 +249,7 @@ def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
 
         def providing(number: int) -> Callable[[Any], Any]:
             frame = data.frame.iloc[parts[number]]
-            return lambda line: provide(line, frame, Path(place) / str(number))
+            return lambda line: provide(line, Holding(frame), Path(place) / str(number))
 
         def receiving(line: Any) -> Any:
             return receive(line, Path(place) / "receiver", lambda release: None)

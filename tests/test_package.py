@@ -246,7 +246,6 @@ def test_the_walks_name_modules_that_exist_and_each_has_its_sentence():
 
 WIDE = {
     "schema.Schema.__init__": "a plain value: its parameters are the keys of a schema file",
-    "federated.service.provider.label": "as for provide, and the key that only this party has",
 }
 """Functions with more than six parameters, and why they are better so."""
 

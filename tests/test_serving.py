@@ -124,7 +124,7 @@ async def held(library: str, patience: Patience, pieces: list[bytes], every: flo
     transport = Mock()
     transport.is_closing.return_value = False
     transport.get_extra_info.return_value = None
-    transport.close.side_effect = closed.set
+    transport.close.side_effect = transport.abort.side_effect = closed.set
     protocol.connection_made(transport)
     for piece in pieces:
         protocol.data_received(piece)
@@ -179,6 +179,29 @@ def test_endless_bodies_buy_no_endless_time(library: str) -> None:
     assert run(held(library, PATIENCE, pieces)) <= 30 + 100 + 5 + 1
 
 
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET /",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: ",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: ",
+    ],
+    ids=["address", "headers", "after a body"],
+)
+def test_endless_headers_are_cut_off_before_they_fill_the_memory(
+    library: str, begin: bytes
+) -> None:
+    """A minute of them: httptools would keep every byte, and copy all of them for every piece."""
+    pieces = [begin, *[b"x" * 20_000] * 60]
+    assert run(held(library, Patience(start=100, grace=100), pieces)) <= 6
+
+
+def test_long_bodies_of_many_pieces_are_no_headers(library: str) -> None:
+    chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert run(held(library, Patience(), [head, *[chunk] * 100, b"0\r\n\r\n"])) == float("inf")
+
+
 def test_a_second_request_has_its_own_time(library: str) -> None:
     """Known-bad: counting from the connection's first moment."""
     pieces = [HEAD[:20], HEAD[20:] % 2 + b"x", b"x"]
@@ -212,30 +235,57 @@ def test_a_second_request_has_its_own_time(library: str) -> None:
     assert run(work())
 
 
-def test_beyond_a_number_the_longest_idle_connection_makes_room(library: str) -> None:
-    """One that is being answered stays, and so does one whose body is on its way."""
+async def never(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    await asyncio.sleep(1e6)
 
-    async def never(scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        await asyncio.sleep(1e6)
+
+async def at_once(scope: Any, receive: Any, send: Any) -> None:
+    """Answers before the body is there, as a refusal does."""
+    await send({"type": "http.response.start", "status": 409, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+SOME = HEAD % 9_000_000 + b"x" * 200_000
+"""Much of a body, after its headers."""
+
+
+@pytest.mark.parametrize(
+    ("app", "firsts", "aborted"),
+    [
+        # being answered, or a body on its way: both stay, those that wait for a request go
+        (never, [GET, HEAD % 9, b"", b"GET", b"", b""], [2, 3]),
+        # if nothing waits for a request, the body that would be late first makes room
+        (never, [GET, SOME, *[HEAD % 9] * 4], [2, 3]),
+        # what is refused already is not waited for, however long its body
+        (at_once, [SOME, HEAD % 9, HEAD % 9, HEAD % 9, HEAD % 9, b""], [0, 1]),
+    ],
+    ids=["idle", "slow", "refused"],
+)
+def test_beyond_a_number_idle_and_slow_connections_make_room(
+    library: str, app: Any, firsts: list[bytes], aborted: list[int]
+) -> None:
+    """Six come for four places."""
 
     async def work() -> list[bool]:
         import uvicorn
         from uvicorn.server import ServerState
 
-        config = uvicorn.Config(never, log_level="critical")
+        config = uvicorn.Config(app, log_level="critical")
         config.load()
         made: Any = patient_protocol(library, Patience(connections=4))  # type: ignore[arg-type]
         loop, opened = asyncio.get_running_loop(), []
-        for first in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", HEAD % 9, b"", b"GET", b"", b""):
+        for first in firsts:
             protocol = made(config=config, server_state=ServerState(), app_state={}, _loop=loop)
             transport = Mock()
             transport.is_closing.return_value = False
             transport.get_extra_info.return_value = None
             transport.abort.side_effect = lambda one=protocol: one.connection_lost(None)
             protocol.connection_made(transport)
-            if first:
-                protocol.data_received(first)
+            for piece in (first[:80], first[80:]):
+                if piece:
+                    protocol.data_received(piece)
             await asyncio.sleep(1)
             opened.append((protocol, transport))
         aborted = [transport.abort.called for _, transport in opened]
@@ -245,5 +295,4 @@ def test_beyond_a_number_the_longest_idle_connection_makes_room(library: str) ->
                 task.cancel()
         return aborted
 
-    # six for four places: the two that have waited longest for a request are closed
-    assert run(work()) == [False, False, True, True, False, False]
+    assert [number for number, gone in enumerate(run(work())) if gone] == aborted

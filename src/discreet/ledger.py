@@ -230,27 +230,10 @@ class Ledger:
         PrivacyError
             If the promise is void, or costs more than is left.
         """
-        if promise.broken and not void:
-            raise PrivacyError(
-                f"{self.path.name}: a promise that is not kept has no price "
-                f"({'; '.join(promise.broken)}); nothing was paid or drawn. Mend that, or record "
-                "it as void (discreet train --void, or void=True), which breaks the ledger"
-            )
-        if fault := _fault(promise.epsilon, promise.delta, endless=void):
-            raise PrivacyError(f"{self.path.name}: {fault}")
         with self._locked():
             before = self.read()
-            if once and any(entry.what == what for entry in before.entries):
+            if self._paid(promise, what, before, void=void, once=once):
                 return before
-            left = before.left
-            enough = left[0] > 0 if math.isinf(promise.epsilon) else _within(promise, left)
-            if not enough:
-                asked = f"epsilon {rounded_up(promise.epsilon)} and delta {promise.delta:g}"
-                total = f"{rounded_up(before.epsilon)} and {before.delta:g}"
-                raise PrivacyError(
-                    f"{self.path.name}: {asked} were asked for, {float(left[0]):g} and "
-                    f"{float(left[1]):g} of {total} are left; nothing was paid or drawn"
-                )
             entry = Entry(
                 when=datetime.now(UTC).isoformat(timespec="seconds"),
                 what=what,
@@ -262,6 +245,43 @@ class Ledger:
             after = Spending(before.epsilon, before.delta, (*before.entries, entry))
             self._write(after)
             return after
+
+    def require(self, promise: Guarantee, what: str) -> None:
+        """Refuse what :meth:`charge` would refuse to pay, before others wait for it.
+
+        Parameters
+        ----------
+        promise : Guarantee
+            What is to be promised later.
+        what : str
+            What it is for; what is paid already needs nothing more.
+        """
+        self._paid(promise, what, self.read(), void=False, once=True)
+
+    def _paid(
+        self, promise: Guarantee, what: str, before: Spending, *, void: bool, once: bool
+    ) -> bool:
+        """Whether there is nothing to pay; what cannot be paid is refused."""
+        if promise.broken and not void:
+            raise PrivacyError(
+                f"{self.path.name}: a promise that is not kept has no price "
+                f"({'; '.join(promise.broken)}); nothing was paid or drawn. Mend that, or record "
+                "it as void (discreet train --void, or void=True), which breaks the ledger"
+            )
+        if fault := _fault(promise.epsilon, promise.delta, endless=void):
+            raise PrivacyError(f"{self.path.name}: {fault}")
+        if once and any(entry.what == what for entry in before.entries):
+            return True
+        left = before.left
+        enough = left[0] > 0 if math.isinf(promise.epsilon) else _within(promise, left)
+        if not enough:
+            asked = f"epsilon {rounded_up(promise.epsilon)} and delta {promise.delta:g}"
+            total = f"{rounded_up(before.epsilon)} and {before.delta:g}"
+            raise PrivacyError(
+                f"{self.path.name}: {asked} were asked for, {float(left[0]):g} and "
+                f"{float(left[1]):g} of {total} are left; nothing was paid or drawn"
+            )
+        return False
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(f"{self.path}.lock")

@@ -5,10 +5,11 @@ must be there within ``start`` seconds, and a body of which n bytes have come wi
 rate``. So 37 MB over a slow line get through, and nobody holds a connection by dribbling bytes.
 
 The web server itself limits neither the time for headers nor that for a body which nobody reads,
-nor how many connections wait for nothing: :func:`patient_protocol` does. Beyond a number of open
-connections the one that has waited longest for a request is closed for every new one, so that
-thousands of idle ones keep nobody out. :func:`body_of` reads a body for an application and says
-what is wrong with it in the application's own words.
+nor how long headers are, nor how many connections wait for nothing: :func:`patient_protocol` does.
+Beyond a number of open connections one is closed for every new one: the one that has waited longest
+for a request, or else the one whose body would be late first. So thousands of idle or dribbling
+ones keep nobody out. :func:`body_of` reads a body for an application and says what is wrong with it
+in the application's own words.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 __all__ = ["Patience", "body_of", "patient_protocol", "raise_file_limit", "web_server"]
+
+HEAD = 1 << 16
+"""Bytes of an address with all headers at most, and of what may follow a body."""
 
 Stage = Literal["headers", "body", "whole"]
 Reason = Literal["oversized", "slow"]
@@ -41,7 +45,7 @@ class Patience:
         Seconds beyond the deadline of a body, in which an application that reads it can say so
         itself; then the connection is closed.
     connections : int, default 512
-        How many may be open before idle ones are closed in favour of new ones.
+        How many may be open before idle and slow ones are closed in favour of new ones.
 
     Examples
     --------
@@ -130,14 +134,16 @@ class _Patient(asyncio.Protocol, ABC):
         self.open[self] = None
         self._follow()
         if len(self.open) > self.patience.connections:
-            idle = next((one for one in self.open if one.waits), None)
-            if idle is not None:
-                idle.transport.abort()
+            idle = next((one for one in self.open if one.waits and one is not self), None)
+            coming = [one for one in self.open if one._stage == "body"]
+            last = idle or min(coming, key=lambda one: one._left, default=None)
+            if last is not None:
+                last.transport.abort()
 
     @property
     def waits(self) -> bool:
-        """Whether no request has been heard, or the last one is answered."""
-        return self._stage == "headers" or (self._stage == "whole" and not self.busy())
+        """Whether no request has been heard, or the last one is answered, read or not."""
+        return self._stage == "headers" or not self.busy()
 
     @abstractmethod
     def busy(self) -> bool:
@@ -167,14 +173,18 @@ class _Patient(asyncio.Protocol, ABC):
 
     def _look(self) -> None:
         """Close what is late; otherwise look again when it would be."""
-        limit = self.patience.start
-        if self._stage == "body":
-            limit = self.patience.seconds(self._received) + self.patience.grace
-        left = self._since + limit - self.loop.time()
-        if left > 0:
+        if (left := self._left) > 0:
             self._timer = self.loop.call_later(left, self._look)
         else:
             self.transport.close()
+
+    @property
+    def _left(self) -> float:
+        """Seconds until what is being waited for is late."""
+        limit = self.patience.start
+        if self._stage == "body":
+            limit = self.patience.seconds(self._received) + self.patience.grace
+        return self._since + limit - self.loop.time()
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -243,6 +253,17 @@ def _on_httptools() -> type[_Patient]:
 
     class OnHttptools(_Patient, HttpToolsProtocol):
         _now: Stage = "headers"
+        _loose = 0  # bytes since a body or the end of a request: the parser would keep them all
+
+        def data_received(self, data: bytes) -> None:
+            self._loose += len(data)
+            super().data_received(data)
+            if self._loose > HEAD:  # h11 has such a limit of its own
+                self.transport.abort()
+
+        def on_body(self, body: bytes) -> None:
+            self._loose = 0
+            super().on_body(body)
 
         def stage(self) -> Stage:
             return self._now
@@ -259,7 +280,7 @@ def _on_httptools() -> type[_Patient]:
             super().on_headers_complete()
 
         def on_message_complete(self) -> None:
-            self._now = "whole"
+            self._now, self._loose = "whole", 0
             super().on_message_complete()
 
     return OnHttptools

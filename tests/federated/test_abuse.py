@@ -21,14 +21,16 @@ from rounds import (
     vertical_manifest,
 )
 
-from discreet import Schema
+from discreet import Categorical, Schema
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
+from discreet.federated.counters import wanted_of
 from discreet.federated.crypto.masks import pair_key
 from discreet.federated.crypto.sealing import content_length, sealed, unsealed
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.release import Release
 
 
 def submission(manifest, name="hospital-a", exact=None):
@@ -333,6 +335,32 @@ def test_a_label_provider_needs_its_key_only_with_paillier(small_key):
     vertical.LabelProvider(PARTIES["labels"], vertical_manifest())
     with pytest.raises(ProtocolError, match="another Paillier key"):
         vertical.LabelProvider(PARTIES["labels"], vertical_manifest(small_key))
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+@pytest.mark.parametrize("lie", ["schema", "promise", "feature"])
+def test_a_model_that_does_not_follow_from_the_round_is_refused(partition, lie):
+    """A receiver would otherwise publish the collector's words under the promise of all."""
+    make = horizontal_manifest if partition == "horizontal" else vertical_manifest
+    kind = horizontal if partition == "horizontal" else vertical
+    manifest = make(mode="probabilities", moments=())
+    true = Release.of(manifest, np.ones(manifest.layout.size, dtype=np.int64))
+    lies = {"promise": true.promising(replace(true.model.guarantee, epsilon=0.1))}
+    lies["feature"] = replace(true, inconsistent=("\x1b[2J",))
+    other = Schema([Categorical("colour", ["red", "blue"])], "class", ["no", "yes"])
+    elsewhere = replace(horizontal_manifest(moments=()), schema=other, wanted=wanted_of(other))
+    found = Release.of(elsewhere, np.ones(elsewhere.layout.size, dtype=np.int64))
+    lies["schema"] = found.promising(true.model.guarantee)
+    key = pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "model")
+    for release, refused in ((lies[lie], True), (true, False)):
+        body = sealed(key, release.to_probabilities())
+        message = Message.create(PARTIES["collector"], manifest, "model", "receiver", body)
+        receiver = kind.Receiver(PARTIES["receiver"], manifest)
+        if refused:
+            with pytest.raises(ProtocolError, match=r"wrong-manifest|malformed"):
+                receiver.receive(message)
+        else:
+            assert receiver.receive(message).model.guarantee == manifest.guarantee
 
 
 def test_a_sealed_model_for_others_does_not_open():

@@ -384,9 +384,3 @@ def test_points_of_two_invitations_cannot_be_compared():
         for o in (first, second)
     )
     assert not one & two
-
-
-def test_a_forgotten_scalar_blinds_nothing(ring):
-    gone = Owner(PARTIES["hospital-a"], ring.agreed, ["b"], Secret(scalar=b""))
-    with pytest.raises(ProtocolError, match="forgotten"):
-        gone.own_list()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import httpx
+import gzip
+import json
+import threading
+
 import pytest
 
 pytest.importorskip("uvicorn")
 
 from rounds import PARTIES, horizontal_manifest
-from test_collector import Served, certificate, soon, unsigned
+from test_collector import Served, certificate, frame, soon, unsigned
 
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection
+from discreet.federated.service.connection import Connection, Nobody
+from discreet.federated.service.provider import Holding, provide
 from discreet.federated.service.server import Round
 
 
@@ -48,18 +52,128 @@ def test_a_collector_of_another_manifest_names_both_digests(tmp_path):
     assert "discreet federated show" in said
 
 
+class Impostor:
+    """A server that is no collector: what it answers to a path, to all others like a real one."""
+
+    def __init__(self, agreed, /, **wrong):
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        right = {
+            "status": answer({"state": "collecting", "line": "here", "changes": 1}),
+            "manifest": answer(agreed.to_json().encode()),
+        }
+        said = {**right, **wrong}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                path = self.path.strip("/").replace("?", "/").split("/")[0]
+                status, kind, content = said.get(path, answer({"accepted": True, "have": 0}))
+                self.send_response(status)
+                self.send_header("content-type", kind)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET  # noqa: N815
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __exit__(self, *error):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def answer(content, status=200, kind="application/json"):
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return status, kind, text
+
+
 @pytest.mark.parametrize(
-    "answer",
+    "page",
     [
-        httpx.Response(200, html="<title>Please log in</title>"),
-        httpx.Response(302, headers={"location": "http://proxy.example/"}),
-        httpx.Response(502, html="<h1>Bad gateway</h1>"),
-        httpx.Response(200, json={"hello": "world"}),
+        answer(b"<title>Please log in</title>", kind="text/html"),
+        answer(b"", 302),
+        answer(b"<h1>Bad gateway</h1>", 502, "text/html"),
+        answer({"reason": "none of ours", "sentence": "no"}, 409),
+        answer({"reason": "late", "sentence": ["no"]}, 409),
     ],
 )
-def test_the_page_of_a_proxy_is_no_collector(answer):
+def test_the_page_of_a_proxy_is_no_collector(page):
     manifest = unsigned(horizontal_manifest(deadline=soon(20)))
-    transport = httpx.MockTransport(lambda request: answer)
-    said = refusal("http://collector.example:8443", manifest, transport=transport)
-    assert "http://collector.example:8443" in said
+    with Impostor(manifest, signatures=page) as url:
+        said = refusal(url, manifest)
+    assert url in said
     assert "check the address and the port" in said
+
+
+DEEP, DIGITS = b"[" * 100_000, b"9" * 5000
+ODD = [b"", b"{", b"[]", b"null", b'"x"', b"{}", b"\xff\xfe", DEEP, DIGITS]
+STATUS = {"state": "collecting", "line": "here", "changes": 1}
+WRONG = [
+    *((path, one) for path in ("status", "manifest", "messages") for one in ODD),
+    *(("status", {**STATUS, "state": one}) for one in (1, [], "over")),
+    *(("status", {**STATUS, "line": one}) for one in (1, None)),
+    *(("status", {**STATUS, "changes": one}) for one in ("1", -1, 10**30, {})),
+    *(("manifest", {"signatures": one}) for one in ([], {"hospital-a": 1}, None)),
+    *(("messages", {"accepted": False, "have": one}) for one in (0, -1, 7, 10**9, 1.5, "x", None)),
+]
+
+
+@pytest.mark.parametrize(("path", "content"), WRONG, ids=lambda one: ascii(one)[:24])
+def test_whatever_a_collector_answers_a_provider_ends_with_a_sentence(path, content, tmp_path):
+    """Also one that takes in nothing, however often it is sent."""
+    signed = horizontal_manifest()
+    with (
+        Impostor(signed, **{path: answer(content)}) as url,
+        Connection(url, PARTIES["hospital-a"], unsigned(signed)) as line,
+        pytest.raises(ProtocolError) as told,
+    ):
+        provide(line, Holding(frame(1)), tmp_path)
+    assert told.value.reason in ("malformed", "truncated")
+    assert url in told.value.sentence
+
+
+def test_a_packed_answer_is_not_unpacked():
+    """A few kilobytes could become gigabytes."""
+    manifest, page = unsigned(horizontal_manifest()), gzip.compress(bytes(1 << 24))
+    assert len(page) < 1 << 15
+    with (
+        Impostor(manifest, signatures=answer(page)) as url,
+        Connection(url, PARTIES["hospital-a"], manifest) as line,
+    ):
+        found = line._once("POST", "/signatures/hospital-a")
+    assert found.content == page
+
+
+def test_words_of_a_collector_cannot_move_the_cursor():
+    """Nor add lines that look like ours."""
+    manifest, heard = unsigned(horizontal_manifest()), []
+    bad = "\x1b[2J\x9b1A\r\nhospital-b has signed\u202e"
+
+    class Listening(Nobody):
+        def say(self, line):
+            heard.append(line)
+
+    status = answer({"state": "abandoned", "line": bad, "changes": 1})
+    full = answer({"reason": "storage", "sentence": bad}, 507)
+    for wrong in (
+        {"status": status},
+        {"signatures": answer({"reason": "late", "sentence": bad}, 410)},
+    ):
+        with Impostor(manifest, **wrong) as url:
+            heard.append(refusal(url, manifest))
+    soon_over = unsigned(horizontal_manifest(deadline=soon(0.1)))
+    with Impostor(soon_over, signatures=full) as url:
+        heard.append(refusal(url, soon_over, tell=Listening()))
+    assert len(heard) == 4
+    for line in heard:
+        assert line.isprintable()
+        assert "hospital-b has signed" in line

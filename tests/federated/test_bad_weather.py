@@ -21,6 +21,7 @@ pytest.importorskip("resource")
 from killing import play
 from test_processes import PATIENCE
 
+from discreet.cli.federated.processes import free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import CHUNK
@@ -208,9 +209,7 @@ def test_a_second_process_of_one_party_is_refused_while_the_first_goes_on(name, 
         one.until(lambda: one.kept(name, "lock"))
         if name == "collector":
             one.until(lambda: "waiting for" in one.said(name))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port, one.port = one.port, probe.getsockname()[1]
+        port, one.port = one.port, free_port()
         one.start(name)
         assert one.wait(name) == 2
         assert "another process of this party is in the same round" in one.said(name)
@@ -222,11 +221,16 @@ def test_a_second_process_of_one_party_is_refused_while_the_first_goes_on(name, 
         one.check()
 
 
-def test_thousands_of_idle_connections_keep_nobody_out(tmp_path):
+ANNOUNCED = b"POST /signatures/x HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n"
+
+
+@pytest.mark.parametrize("said", [b"", ANNOUNCED], ids=["nothing", "half a request"])
+def test_thousands_of_idle_connections_keep_nobody_out(said, tmp_path):
     """The collector may open 256 files; 400 connections that say nothing are opened to it.
 
-    Their time is 30 seconds. That others are answered while most of the idle ones are still open
-    shows that they did not have to wait for it.
+    Or that announce a body and do not send it. Their time is 30 seconds, then they are closed or
+    told so. That others are answered while most of the idle ones are still open shows that they
+    did not have to wait for it.
     """
     with play(tmp_path / "round") as made:
         folder, port = made.folder, made.port
@@ -253,19 +257,23 @@ def test_thousands_of_idle_connections_keep_nobody_out(tmp_path):
                 made.until(status)
             for number in range(400):
                 idle.append(socket.create_connection(("127.0.0.1", port)))
+                with contextlib.suppress(OSError):
+                    idle[-1].sendall(said)
                 time.sleep(0.1 * (number % 50 == 49))  # else the system drops some
             with httpx.Client(base_url=url, auth=signed, trust_env=False, timeout=60) as http:
                 made.until(status)
-            gone = 0
+            gone = told = 0
             for one in idle:
                 one.setblocking(False)
                 try:
-                    gone += not one.recv(1)
+                    data = one.recv(1)
+                    gone, told = gone + (not data), told + bool(data)
                 except BlockingIOError:
                     pass
                 except OSError:
                     gone += 1
             assert 400 - 256 <= gone <= 350  # some had to go, most have not been waited for
+            assert told < 50
         finally:
             for one in idle:
                 one.close()

@@ -16,13 +16,16 @@ from rounds import NAMES, PARTIES, horizontal_manifest, vertical_manifest
 from test_alignment import invitation
 from test_collector import Served, frame, soon, unsigned
 
+from discreet import Categorical, Schema
 from discreet.cli import main
 from discreet.errors import FormatError, SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.agreement.words import words as words_of
+from discreet.federated.counters import wanted_of
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
-from discreet.federated.service.provider import label, provide
+from discreet.federated.service.provider import Holding, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round
 
@@ -58,7 +61,7 @@ def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
         Connection(url, PARTIES["hospital-a"], manifest) as line,
         pytest.raises(ProtocolError, match="names hospital-c"),
     ):
-        provide(line, frame(0), tmp_path / "a", known=known)
+        provide(line, Holding(frame(0), known=known), tmp_path / "a")
     assert set(running.manifest.signatures) == {"collector"}
 
 
@@ -87,7 +90,7 @@ def test_another_key_under_ones_name_is_refused_at_the_start(tmp_path):
         Connection("http://127.0.0.1:9", other, horizontal_manifest()) as line,
         pytest.raises(ProtocolError, match="another key for hospital-a") as told,
     ):
-        provide(line, "none.csv", tmp_path)
+        provide(line, Holding("none.csv"), tmp_path)
     assert other.card.fingerprint in told.value.sentence
 
 
@@ -105,7 +108,7 @@ def test_a_missing_or_wrong_paillier_key_is_named_before_anyone_signs(
 ):
     upright, flat = vertical_manifest(small_key), horizontal_manifest(small_key)
     for who, manifest, act in (
-        ("labels", upright, lambda line, key: label(line, "none.csv", tmp_path, key)),
+        ("labels", upright, lambda line, key: label(line, Holding("none.csv"), tmp_path, key)),
         ("receiver", flat, lambda line, key: receive(line, tmp_path, print, key)),
     ):
         with Connection("http://127.0.0.1:9", PARTIES[who], manifest) as line:
@@ -194,8 +197,10 @@ def test_at_a_terminal_the_answer_decides(answer, signs, tmp_path, monkeypatch):
     assert (tmp_path / "kept").exists() == signs
 
 
-def test_exact_counts_need_a_flag_of_their_own(tmp_path):
-    files(tmp_path, horizontal_manifest(epsilon=math.inf))
+@pytest.mark.parametrize("epsilon", [math.inf, 1e300, 90.0])
+def test_exact_counts_need_a_flag_of_their_own(epsilon, tmp_path):
+    """An epsilon that adds no noise to speak of is none."""
+    files(tmp_path, horizontal_manifest(epsilon=epsilon))
     words = ("none.csv", *party(tmp_path, "hospital-a"), "--yes")
     result = run(tmp_path, "provide", *words)
     assert result.exit_code == 2
@@ -204,6 +209,29 @@ def test_exact_counts_need_a_flag_of_their_own(tmp_path):
     result = run(tmp_path, "provide", *words, "--unprotected")
     assert "none.csv" in result.stderr
     assert "exact totals" in result.stderr
+
+
+def test_noised_counts_need_no_flag(tmp_path):
+    files(tmp_path, horizontal_manifest(epsilon=20.0))
+    result = run(tmp_path, "provide", "none.csv", *party(tmp_path, "hospital-a"), "--yes")
+    assert "none.csv" in result.stderr
+    assert "exact totals" not in result.stderr
+
+
+BAD = "age\x1b[2J\x1b[H\nWhat is promised:\n  epsilon = 0.01\u202e"
+
+
+@pytest.mark.parametrize("agreement", ["manifest", "invitation"])
+def test_what_is_shown_before_signing_cannot_be_overwritten_by_what_is_in_it(agreement):
+    """Names of features and words about ids are written by others."""
+    if agreement == "manifest":
+        schema = Schema([Categorical(BAD, ["a", "b"])], f"class{BAD}", ["no", "yes"])
+        shown = words_of(replace(horizontal_manifest(), schema=schema, wanted=wanted_of(schema)))
+    else:
+        shown = words_of(invitation(ids=BAD))
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "epsilon = 0.01" in shown
+    assert "  epsilon = 0.01" not in shown.replace("\\n  epsilon = 0.01", "")
 
 
 def test_the_command_refuses_unknown_parties(tmp_path):

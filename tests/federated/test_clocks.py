@@ -21,7 +21,7 @@ from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
-from discreet.federated.service.provider import provide
+from discreet.federated.service.provider import Holding, provide
 from discreet.federated.service.server import Round
 from discreet.ledger import Ledger
 
@@ -131,20 +131,22 @@ def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
     def jumping(line):
         try:
             with pytest.raises(ProtocolError) as caught:
-                provide(line, frame(0), tmp_path / "hospital-a", charge=charge)
+                provide(line, Holding(frame(0), charge=charge), tmp_path / "hospital-a")
         finally:
             clock.off = 0.0
             refused.set()
         said.append(caught.value)
         with Connection(line.url, line.own, manifest) as again:
             try:
-                provide(again, frame(0), tmp_path / "hospital-a", charge=paid_again.append)
+                provide(again, Holding(frame(0), charge=paid_again.append), tmp_path / "hospital-a")
             except ProtocolError as error:
                 said.append(error)
 
     def later(name, seed):  # so that there is something for the first to wait for
         charge = lambda agreed: refused.wait(60)  # noqa: E731
-        return name, lambda line: provide(line, frame(seed), tmp_path / name, charge=charge)
+        return name, lambda line: provide(
+            line, Holding(frame(seed), charge=charge), tmp_path / name
+        )
 
     paid_again, refused = [], threading.Event()
     running = Round(PARTIES["collector"], manifest, tmp_path / "collector")

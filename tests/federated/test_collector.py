@@ -45,7 +45,7 @@ from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection, SignedRequests
 from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import aligned, label, provide
+from discreet.federated.service.provider import Holding, aligned, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round, application
 from discreet.ledger import Ledger
@@ -288,7 +288,7 @@ def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
         for one in loris:
             one.sendall(b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         parts = [
-            (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+            (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
             for seed, name in enumerate(NAMES)
         ]
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
@@ -348,7 +348,7 @@ def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_p
             dribbling = threading.Thread(target=lambda: held.append(closed(loris, 20)))
             dribbling.start()
             parts = [
-                (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+                (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
                 for seed, name in enumerate(NAMES)
             ]
             release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
@@ -401,11 +401,11 @@ def test_a_vertical_round_over_http(mode, aggregation, tmp_path, small_key):
         parts = [
             (
                 name,
-                lambda c, n=name: provide(c, whole, tmp_path / n, id_column="id"),
+                lambda c, n=name: provide(c, Holding(whole, "id"), tmp_path / n),
             )
             for name in NAMES[:2]
         ]
-        parts.append(("labels", lambda c: label(c, whole, tmp_path / "l", key, id_column="id")))
+        parts.append(("labels", lambda c: label(c, Holding(whole, "id"), tmp_path / "l", key)))
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
     if mode == "counts":
         exact = manifest.layout.vector(*table(40, 3))
@@ -525,3 +525,28 @@ def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
         ledger_of(str(damaged))
     assert ledger_of(str(tmp_path / "new.json"), 3.0) is not None
     assert float(Ledger(tmp_path / "new.json").read().left[0]) == 3.0
+
+
+def test_a_round_that_a_ledger_cannot_pay_is_refused_before_anyone_signs(tmp_path):
+    """Also one whose promise is void; one that is paid already needs nothing more."""
+    path, manifest = str(tmp_path / "budget.json"), horizontal_manifest(epsilon=1.0)
+    charge = ledger_of(path, 1.5, manifest)
+    assert Ledger(path).read().entries == ()
+    charge(manifest)
+    ledger_of(path, None, manifest)  # started again
+    with pytest.raises(PrivacyError, match=r"0\.5 and 0 of 1\.5"):
+        ledger_of(path, None, horizontal_manifest(epsilon=1.0))
+    with pytest.raises(PrivacyError, match="epsilon is inf"):
+        ledger_of(path, None, horizontal_manifest(epsilon=math.inf))
+    assert len(Ledger(path).read().entries) == 1
+
+
+def test_two_manifests_that_look_alike_are_both_charged(tmp_path, monkeypatch):
+    """Sixteen equal digits can be made in an afternoon; all sixty-four cannot."""
+    path, manifests = str(tmp_path / "budget.json"), [horizontal_manifest() for _ in range(2)]
+    charge = ledger_of(path, 9.0)
+    for last, one in enumerate(manifests):
+        monkeypatch.setitem(vars(one), "hash", bytes(31) + bytes([last]))
+        charge(one)
+        charge(one)
+    assert len(Ledger(path).read().entries) == 2

@@ -19,11 +19,11 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
-from test_aligning import free_port
 
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema
 from discreet.cli import main
 from discreet.cli.federated import federated
+from discreet.cli.federated.processes import free_port
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 TRAIN, ALIGN = PAGES / "train-with-others.md", PAGES / "align-rows.md"

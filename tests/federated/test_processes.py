@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ pytest.importorskip("uvicorn")
 from rounds import SCHEMA, table
 
 from discreet import NaiveBayesModel, Statistics
+from discreet.cli.federated.processes import free_port
 from discreet.federated.agreement.identity import Identity
 
 pytestmark = pytest.mark.slow
@@ -46,9 +46,7 @@ class Parties:
 
     def __init__(self, folder):
         self.folder, self.running = folder, []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self, *arguments):

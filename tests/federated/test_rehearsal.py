@@ -171,7 +171,12 @@ def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_p
         assert found["labels"][:2] == ["yes", "1 of 3"]
         assert found["labels"][2] == "waiting for 1 of 3: hospital-b to sign, 9 s left"
         assert found["hospital-b"] == ["no", "0 of 1", "starting"]
-        assert found["collector"][0] == "yes"
+        assert found["collector"][:2] == ["yes", "0 of 2"]
+        for number, name in enumerate(("correction.sent", "result.sent"), 1):
+            (view.kept / name).touch()
+            found = {row[0]: row[2:] for row in drawn(view.standings())[1:]}
+            assert found["collector"][1] == f"{number} of 2"
+            assert found["labels"][1] == "1 of 3"
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
@@ -192,4 +197,5 @@ def test_at_a_terminal_the_table_is_drawn_until_all_have_ended(tmp_path):
     for name, sent in (("a", "1 of 1"), ("b", "1 of 1")):
         assert re.search(rf"│ {name} +│ provider +│ yes +│ {sent} +│ ended", last), last
     assert re.search(r"│ receiver +│ receiver +│ yes", last)
+    assert re.search(r"│ collector +│ collector +│ yes +│ 1 of 1 +│ ended", last), last
     assert "│ no " in text[: text.rindex("party")]  # it was drawn before that, too

@@ -16,7 +16,7 @@ from discreet.federated.agreement.identity import Identity
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.connection import Connection
 from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import label, provide
+from discreet.federated.service.provider import Holding, label, provide
 from discreet.federated.service.receiver import receive
 from discreet.federated.service.server import Round
 
@@ -123,7 +123,7 @@ def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_agai
         return receive(connection, tmp_path / "receiver", kept.append)
 
     parts = [
-        (name, lambda c, s=seed: provide(c, frame(s), tmp_path / str(s)))
+        (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
         for seed, name in enumerate(NAMES)
     ]
     with Served(running) as url:
@@ -140,17 +140,17 @@ def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
     with Connection("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as connection:
         short = {name: column[:-1] for name, column in whole.items()}
         with pytest.raises(SchemaError, match="39 rows, the manifest 40"):
-            provide(connection, short, tmp_path / "a", id_column="id")
+            provide(connection, Holding(short, "id"), tmp_path / "a")
         odd = {**whole, "colour": np.array(["green"] * 40, dtype=object)}
         with pytest.raises(SchemaError, match="green"):
-            provide(connection, odd, tmp_path / "a", id_column="id")
+            provide(connection, Holding(odd, "id"), tmp_path / "a")
     with Connection("http://127.0.0.1:9", PARTIES["labels"], manifest) as connection:
         connection.agreed = killed
         with pytest.raises(KilledError):
-            label(connection, whole, tmp_path / "l", id_column="id")
+            label(connection, Holding(whole, "id"), tmp_path / "l")
         flipped = {**whole, "class": whole["class"][::-1]}
         with pytest.raises(ProtocolError, match="not those that this round was begun with"):
-            label(connection, flipped, tmp_path / "l", id_column="id")
+            label(connection, Holding(flipped, "id"), tmp_path / "l")
 
 
 def test_the_key_of_an_abandoned_round_is_erased(tmp_path):
@@ -159,7 +159,7 @@ def test_the_key_of_an_abandoned_round_is_erased(tmp_path):
         Connection("http://127.0.0.1:9", PARTIES["hospital-a"], over) as connection,
         pytest.raises(ProtocolError, match="deadline has passed"),
     ):
-        provide(connection, frame(1), tmp_path)
+        provide(connection, Holding(frame(1)), tmp_path)
     assert not list(tmp_path.glob("*/session"))
     assert list(tmp_path.glob("*/finished"))
 
@@ -225,6 +225,9 @@ class Desk:
     def send(self, message):
         self.sent.append(message.to_bytes())
 
+    def leave_if_alone(self):
+        pass
+
     def finish(self):
         raise KilledError
 
@@ -249,7 +252,7 @@ def test_a_restarted_provider_sends_the_same_bytes_and_pays_once(tmp_path):
     """Fresh noise under the same pads would give a part of it away."""
     desk = Desk("hospital-a", horizontal_manifest())
     first, second, paid = started_twice(
-        desk, lambda c, charge: provide(c, frame(1), tmp_path, charge=charge), tmp_path
+        desk, lambda c, charge: provide(c, Holding(frame(1), charge=charge), tmp_path), tmp_path
     )
     assert first == second
     assert len(first) == paid == 1
@@ -268,7 +271,9 @@ def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
     for name, message in zip(NAMES[:2], said, strict=True):
         desk = Desk(name, manifest, [message])
         first, second, paid = started_twice(
-            desk, lambda c, charge, n=name: provide(c, whole, tmp_path / n, charge=charge), tmp_path
+            desk,
+            lambda c, charge, n=name: provide(c, Holding(whole, charge=charge), tmp_path / n),
+            tmp_path,
         )
         assert first == second
         assert len(first) == paid == 1
@@ -277,7 +282,7 @@ def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
         letters.append(provider.tables(columns))
     first, second, paid = started_twice(
         Desk("labels", manifest, letters),
-        lambda c, charge: label(c, whole, tmp_path / "labels", key, charge=charge),
+        lambda c, charge: label(c, Holding(whole, charge=charge), tmp_path / "labels", key),
         tmp_path,
     )
     assert first == second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from itertools import pairwise
 
@@ -14,9 +15,9 @@ pytest.importorskip("resource")
 import heard
 from killing import FORK, PATIENCE, play
 from rounds import SCHEMA
-from test_aligning import free_port
 
 from discreet.cli.federated import telling
+from discreet.cli.federated.processes import free_port
 from discreet.cli.federated.telling import LONGEST, SILENCE, Telling
 
 
@@ -94,6 +95,22 @@ def test_at_a_terminal_a_bar_appears_and_goes_away(told, monkeypatch):
     assert (task.description, task.completed, task.total) == ("sending", 1, 4)
     told.say("sent")
     assert told._bar is None
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_on_a_narrow_terminal_the_seconds_are_seen_before_the_words(told, monkeypatch, width):
+    """And what a collector says is no markup."""
+    from rich.console import Console
+
+    monkeypatch.setattr(telling.sys.stderr, "isatty", lambda: True, raising=False)
+    told.show("[bold]waiting for 2 of 4: hospital-b, receiver to sign, and many more to come")
+    after(told, SILENCE + 0.2)
+    shown = Console(width=width, file=io.StringIO())
+    shown.print(told._bar.get_renderable())
+    (line,) = shown.file.getvalue().splitlines()
+    assert line.startswith("0:00:00 ")
+    assert "[bold]waiting" in line
+    assert len(line) == width
 
 
 # ---- whole rounds, held up everywhere

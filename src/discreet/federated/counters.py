@@ -23,7 +23,7 @@ from discreet.statistics import Moments, Statistics, Table, precision_weighted
 if TYPE_CHECKING:
     from discreet.tables.in_memory import Contents
 
-__all__ = ["Block", "Coded", "Layout", "Wanted", "wanted_of"]
+__all__ = ["LEAST", "Block", "Coded", "Layout", "Wanted", "wanted_of"]
 
 Kind = Literal["cells", "moments"]
 Part = Literal["classes", "cells", "presence", "sum", "squares"]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from discreet.errors import DiscreetError
 
-__all__ = ["ProtocolError", "Reason"]
+__all__ = ["ProtocolError", "Reason", "printable"]
 
 Reason = Literal[
     "malformed",
@@ -35,6 +35,26 @@ Reason = Literal[
     "slow",
     "storage",
 ]
+
+
+def printable(text: str, most: int = 2000) -> str:
+    r"""Words of others on one line: what could move a cursor or turn text round is spelt out.
+
+    Parameters
+    ----------
+    text : str
+    most : int
+        Characters that are kept.
+
+    Examples
+    --------
+    >>> printable("age\x1b[2J\nDigest: 12")
+    'age\\x1b[2J\\nDigest: 12'
+    """
+    kept = text if len(text) <= most else f"{text[:most]} …"
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in kept
+    )
 
 
 class ProtocolError(DiscreetError, ValueError):

@@ -10,6 +10,7 @@ import numpy as np
 from discreet.arrays import Floats, Integers
 from discreet.documents import Body, dump, load
 from discreet.federated.agreement.promise import inconsistent
+from discreet.federated.refusals import ProtocolError
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
@@ -64,12 +65,27 @@ class Release:
         return dump("release", VERSION, body, indent=None).encode()
 
     @classmethod
-    def from_probabilities(cls, data: bytes) -> Release:
-        """Read what :meth:`to_probabilities` wrote."""
+    def from_probabilities(cls, manifest: Manifest, data: bytes) -> Release:
+        """Read what :meth:`to_probabilities` wrote; the promise is the one that was signed.
+
+        Parameters
+        ----------
+        manifest : Manifest
+        data : bytes
+            The words of whoever opened the totals: another schema or promise is refused.
+        """
         from discreet.model import NaiveBayesModel
 
         body = load(data, "release", VERSION, _ReleaseBody)
-        return cls(NaiveBayesModel.from_json(body.model), tuple(body.inconsistent))
+        model, names = NaiveBayesModel.from_json(body.model), tuple(body.inconsistent)
+        if model.schema.digest != manifest.about or model.guarantee != manifest.guarantee:
+            raise ProtocolError(
+                "wrong-manifest",
+                "the model follows another schema or states another promise than this round",
+            )
+        if not set(names) <= {block.feature for block in manifest.layout.blocks}:
+            raise ProtocolError("malformed", "the model names features that nobody counted")
+        return cls(model, names)
 
 
 class _ReleaseBody(Body):

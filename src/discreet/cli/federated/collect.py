@@ -92,7 +92,7 @@ def collect(
         watcher = threading.Thread(target=_watch, args=(running, server, tell.say), daemon=True)
         watcher.start()
         server.run()
-        if running.finished:
+        if running.finished or running.over:
             running.folder.finish(own)
     if not running.finished:
         raise DiscreetError(running.waiting())

@@ -68,9 +68,14 @@ def require_epsilon(manifest: Manifest, unprotected: bool) -> None:
     manifest : Manifest
     unprotected : bool
     """
-    if math.isinf(manifest.epsilon) and not unprotected:
+    if manifest.bare and not unprotected:
+        which = (
+            "an infinite epsilon: no"
+            if math.isinf(manifest.epsilon)
+            else (f"an epsilon of {manifest.epsilon:g}: hardly any")
+        )
         raise PrivacyError(
-            "this manifest has an infinite epsilon: no noise is added, and exact totals of your "
-            "table and the others' are opened. If you accept that, add --unprotected; else ask "
-            "for a manifest with a finite epsilon"
+            f"this manifest has {which} noise is added, and exact totals of your table and the "
+            "others' are opened. If you accept that, add --unprotected; else ask for a manifest "
+            "with a smaller epsilon"
         )

@@ -74,8 +74,19 @@ def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
     return tuple(found)
 
 
-def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifest], None] | None:
-    """What charges a round to a budget file, where one is given; a total makes a new one."""
+def ledger_of(
+    path: str | None, total: float | None = None, upcoming: Manifest | None = None
+) -> Callable[[Manifest], None] | None:
+    """What charges a round to a budget file, where one is given.
+
+    Parameters
+    ----------
+    path : str, optional
+    total : float, optional
+        With which a new ledger is made.
+    upcoming : Manifest, optional
+        A round that the ledger must be able to pay.
+    """
     if path is None:
         if total is not None:
             raise click.UsageError("--budget-total makes a ledger; name it with --budget-file.")
@@ -85,9 +96,19 @@ def ledger_of(path: str | None, total: float | None = None) -> Callable[[Manifes
     with about(path):  # others wait for whoever has signed: what is wrong is said before
         ledger = Ledger(path) if total is None else Ledger.create(path, total)
         ledger.read()
+        if upcoming is not None:
+            ledger.require(upcoming.guarantee, _round(upcoming))
 
     def charge(manifest: Manifest) -> None:
-        what = f"federated round {manifest.round}, manifest {manifest.hash.hex()[:16]}"
-        ledger.charge(manifest.guarantee, what, once=True)
+        ledger.charge(manifest.guarantee, _round(manifest), once=True)
 
     return charge
+
+
+def _round(manifest: Manifest) -> str:
+    """What a round is called in a ledger.
+
+    By the whole digest: two manifests with the same sixteen digits can be made up, and the second
+    would not be charged.
+    """
+    return f"federated round {manifest.round}, manifest {manifest.hash.hex()}"

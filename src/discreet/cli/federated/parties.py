@@ -129,8 +129,8 @@ def provide(
     with part.begun("provider", unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total)
-        provider.provide(connection, data, state, id_column=id_column, known=cards, charge=charge)
+        charge = ledger_of(budget_file, budget_total, connection.manifest)
+        provider.provide(connection, provider.Holding(data, id_column, cards, charge), state)
     current().say("the collector has everything; this provider is done")
 
 
@@ -166,10 +166,8 @@ def label(
     with part.begun("label provider", secret, unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total)
-        provider.label(
-            connection, data, state, secret, id_column=id_column, known=cards, charge=charge
-        )
+        charge = ledger_of(budget_file, budget_total, connection.manifest)
+        provider.label(connection, provider.Holding(data, id_column, cards, charge), state, secret)
     current().say("the collector has everything; the label provider is done")
 
 

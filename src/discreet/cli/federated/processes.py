@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from discreet.errors import DiscreetError
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.service.routes import routes
 
-__all__ = ["Rehearsal"]
+__all__ = ["Rehearsal", "free_port"]
 
 PAUSE = 0.1
 GRACE = 5.0
@@ -38,6 +39,19 @@ class Standing:
     sent: tuple[str, ...]
     due: int
     says: str
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on.
+
+    Not one that the system chooses: such a port may be given to somebody's connection before the
+    collector listens on it.
+    """
+    for port in random.sample(range(15_000, 30_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise DiscreetError("there is no free port between 15000 and 30000 on this machine")
 
 
 class Rehearsal:
@@ -61,9 +75,7 @@ class Rehearsal:
             for recipient, expected in routes(manifest).items()
             for sender, kind in expected
         ]
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self._before: dict[int, Any] = {}
         self._busy, self._interrupted = False, False
 
@@ -130,12 +142,18 @@ class Rehearsal:
 
     def _standing(self, name: str) -> Standing:
         due = [file for sender, file in self.due if sender == name]
-        sent = tuple(file for file in due if (self.kept / f"{file}.message").exists())
+        sent = tuple(file for file in due if self._sent(file))
         process = self.running.get(name)
         says = "ended" if process is not None and process.poll() == 0 else self._last(name)
         collector = name == self.manifest.collector.name
         signed = self.kept.exists() if collector else (self.kept / f"{name}.signature").exists()
         return Standing(name, self.manifest.roles[name], signed, sent, len(due), says)
+
+    def _sent(self, file: str) -> bool:
+        """Whether the collector has a message: what it made itself it calls otherwise."""
+        own = "correction" if file.endswith(" correction") else "result"
+        made = f" {self.manifest.collector.name} " in file and (self.kept / f"{own}.sent").exists()
+        return made or (self.kept / f"{file}.message").exists()
 
     def _last(self, name: str) -> str:
         try:

@@ -101,7 +101,7 @@ def rehearse(
         folder = Path(place)
         manifest, secret = _agreed(asked, folder)
         with Rehearsal(folder, manifest) as parties:
-            _start(parties, asked, secret)
+            _start(parties, asked, manifest.bare, secret)
             parties.watch(tell)
         model = NaiveBayesModel.read(folder / "model.json")
     model = replace(model, guarantee=model.guarantee.under(rehearsed=True))
@@ -186,7 +186,7 @@ def _rows(path: str) -> int:
         return sum(part.num_rows for part in ordered_batches(path))
 
 
-def _start(parties: Any, asked: _Asked, holder: str | None) -> None:
+def _start(parties: Any, asked: _Asked, bare: bool, holder: str | None) -> None:
     """Every party as a process of its own, as it would be started elsewhere."""
 
     def key(name: str) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _start(parties: Any, asked: _Asked, holder: str | None) -> None:
     parties.collect(*key("collector"))
     parties.start("receiver", "receive", *key("receiver"), "-o", "model.json")
     rows = () if asked.id_column is None else ("--id", asked.id_column)
-    exact = ("--unprotected",) if asked.epsilon == float("inf") else ()
+    exact = ("--unprotected",) if bare else ()
     for name, path in asked.providers.items():
         parties.start(name, "provide", _place(path), *rows, *exact)
     if asked.label is not None:

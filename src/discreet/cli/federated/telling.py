@@ -93,9 +93,13 @@ class Telling:
     def _draw(self) -> None:
         if self._bar is None:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.table import Column
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=console(stderr=True), transient=True)
+            # words are cut where the terminal is narrow; some are a collector's, so no markup
+            wide = Column(ratio=1, no_wrap=True)
+            what = TextColumn("{task.description}", markup=False, table_column=wide)
+            columns, where = (TimeElapsedColumn(), BarColumn(12), what), console(stderr=True)
+            self._bar = Progress(*columns, console=where, transient=True, expand=True)
             self._bar.start()
             self._task = self._bar.add_task(self.what, total=None)
         self._bar.update(self._task, completed=self.done, total=self.whole or None)

@@ -25,7 +25,7 @@ from discreet.federated.agreement.signed import (
     check_cards,
     check_deadline,
 )
-from discreet.federated.counters import Block, Layout, Wanted
+from discreet.federated.counters import LEAST, Block, Layout, Wanted
 from discreet.federated.crypto.noise import PolyaShares, draw_each
 from discreet.federated.refusals import ProtocolError
 from discreet.privacy import Guarantee
@@ -261,6 +261,11 @@ class Manifest(Agreement):
     def noises(self) -> dict[Block, PolyaShares]:
         """The noise of every block."""
         return {block: self.noise(block) for block in self.layout.blocks}
+
+    @cached_property
+    def bare(self) -> bool:
+        """Whether totals are as good as exact: no epsilon, or one that adds noise to hardly any."""
+        return min(noise.variance for noise in self.noises.values()) < LEAST
 
     def share(self, layout: Layout, random: Random) -> Integers:
         """One party's share of the noise, for every number of the layout or of a part of it."""

@@ -39,6 +39,7 @@ class Agreement(ABC):
     """Base of the documents that parties sign; each is a frozen dataclass."""
 
     KIND: ClassVar[str]
+    collector: Card
     round: int
     deadline: str
     signatures: Mapping[str, str]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Wanted
+from discreet.federated.refusals import printable
 
 __all__ = ["card_facts", "card_words", "facts", "words"]
 
@@ -94,7 +94,7 @@ def words(agreement: Manifest | Invitation) -> str:
         if agreement.ids:
             lines.append(f"Ids: {agreement.ids}")
     lines += ["", f"Deadline: {agreement.deadline or 'none'}", f"Digest: {told['digest']}"]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))  # whoever wrote the names may want to be misread
 
 
 def _title(agreement: Manifest | Invitation) -> str:
@@ -126,7 +126,7 @@ def _learns(agreement: Manifest | Invitation, name: str) -> str:
         if role == "owner":
             return f"{lengths}which of its own rows all owners have"
         return f"{lengths}how many entries each group of owners shares; no id"
-    totals = "exact totals" if math.isinf(agreement.epsilon) else "noised totals"
+    totals = "exact totals" if agreement.bare else "noised totals"
     opens = agreement.parties[name] == agreement.opener
     if role == "receiver":
         return f"the {totals} and the model" if opens else "the model: probabilities only"

@@ -50,12 +50,12 @@ def texts_of(ids: Iterable[Any], most: int = LARGEST) -> list[str]:
 
 @dataclass(frozen=True, repr=False)
 class Secret:
-    """What an owner must not lose while an alignment runs, and forgets when it has ended.
+    """What an owner must not lose while an alignment runs; deleted when it has ended.
 
     Parameters
     ----------
     scalar : bytes
-        Blinds lists; empty once it is forgotten.
+        Blinds lists.
     key : bytes
         Gives a list its random order, and draws the points that stand for nobody.
     """
@@ -67,8 +67,6 @@ class Secret:
 
     def private(self) -> X25519PrivateKey:
         """The scalar, ready to be multiplied with."""
-        if not self.scalar:
-            raise ProtocolError("out-of-order", "this alignment has ended; its secret is forgotten")
         return X25519PrivateKey.from_private_bytes(self.scalar)
 
     def draw(self, what: bytes) -> bytes:

@@ -55,8 +55,7 @@ def align(
     line.manifest.require_part(line.own.card, "owner")
     texts = texts_of(ids, line.manifest.most)
     kept = Folder(state, line.manifest)
-    with kept.locked():
-        kept.join(line.own)
+    with kept.held(line.own):
         agreed = line.agreed(known)
         machine = Owner(line.own, agreed, texts, _secret(kept), known, advance)
         _same(kept, machine.digest)
@@ -68,7 +67,8 @@ def align(
             line.send(kept.once(kind, passed))
         rows = machine.common(line.take("common", agreed.collector.name, kept))
         keep(rows)
-        _finish(line, kept)
+        line.confirm()
+        kept.finish(line.own)
     return rows
 
 
@@ -77,16 +77,6 @@ def _passed(
 ) -> Message:
     """Another owner's list, blinded once more."""
     return machine.pass_on(line.take(kind, before, kept))
-
-
-def _finish(line: Line[Invitation], kept: Folder) -> None:
-    """Say that one has the answer, and forget the secret scalar."""
-    collector = line.manifest.collector.name
-    line.send(Message.create(line.own, line.manifest, "received", collector, b""))
-    content = kept.read("secret")
-    if content is not None:
-        kept.write("secret", content[:KEY])
-    kept.finish(line.own)
 
 
 def _secret(kept: Folder) -> Secret:

@@ -45,6 +45,6 @@ class Receiver:
         if manifest.mode == "counts":
             release = Release.of(manifest, opened(self.own, manifest, self.key, content))
         else:
-            release = Release.from_probabilities(content)
+            release = Release.from_probabilities(manifest, content)
         self.inbox.keep(message)
         return release

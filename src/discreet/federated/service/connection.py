@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import httpx
+from pydantic import BaseModel
 
 from discreet.errors import SchemaError
 from discreet.federated.agreement import signed
@@ -22,13 +23,14 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.agreement.signed import Agreement, seconds_left
 from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message, request_bytes
-from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.diagnosis import refuse_transport
+from discreet.federated.refusals import ProtocolError, printable
+from discreet.federated.service import answers
 from discreet.federated.service.folder import Folder, Growing
 
 __all__ = ["Connection", "Line", "SignedRequests"]
 
 A = TypeVar("A", bound=Agreement)
+B = TypeVar("B", bound=BaseModel)
 
 PAUSE = 0.1
 PATIENCE = 30.0
@@ -41,6 +43,8 @@ MOMENT = 1.0
 """Seconds that a chunk should not take much longer than."""
 TRIES = 3
 """How often a body that was damaged on its way is sent or fetched anew."""
+STUCK = 10
+"""Chunks in a row that a collector may answer without having more than before."""
 ON = "going on"
 """What a party does between two things that have names."""
 Again = Callable[[], dict[str, Any]]
@@ -69,7 +73,7 @@ class Nobody:
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
 LONELY = 60.0
-"""Seconds without an answer after which a party that has sent everything leaves."""
+"""Seconds without an answer after which a party that has made everything it sends leaves."""
 
 
 class SignedRequests(httpx.Auth):
@@ -106,8 +110,6 @@ class Line(Generic[A]):
         A file with the certificate that the collector's must be signed by.
     tell : Listener, optional
         Told what is being waited for, and how far a transfer is.
-    transport : optional
-        How requests are sent, for tests.
     """
 
     def __init__(
@@ -118,7 +120,6 @@ class Line(Generic[A]):
         *,
         authority: str | None = None,
         tell: Listener | None = None,
-        transport: httpx.BaseTransport | None = None,
     ) -> None:
         import ssl
 
@@ -135,8 +136,8 @@ class Line(Generic[A]):
             auth=SignedRequests(own, manifest),
             timeout=PATIENCE,
             verify=verify,
-            transport=transport,
             trust_env=False,
+            headers={"accept-encoding": "identity"},
         )
 
     def __enter__(self) -> Self:
@@ -191,14 +192,14 @@ class Line(Generic[A]):
             try:
                 answer = self._once(method, path, **again(), **how)
             except httpx.TransportError as error:
-                refuse_transport(self.url, error)
+                answers.refuse_transport(self.url, error)
                 began = time.monotonic() if began is None else began
                 self._waiting_since(began, f"does not answer ({type(error).__name__})")
                 continue
             kind = answer.headers.get("content-type", "nothing").partition(";")[0]
             if answer.status_code == 204 or (answer.status_code < 300 and kind in (JSON, RAW)):
                 return answer
-            refusal = self._refusal(answer, path, kind)
+            refusal = answers.refusal(self.url, answer, path, kind)
             if refusal.reason != "storage":
                 raise refusal
             self._tell(f"waiting: {refusal.sentence}")
@@ -208,12 +209,13 @@ class Line(Generic[A]):
     def _once(self, method: str, path: str, **how: Any) -> httpx.Response:
         """One answer, of limited length: nobody's memory is filled from afar."""
         with self.http.stream(method, path, **how) as answer:
-            data, pieces = bytearray(), answer.iter_bytes()
-            for piece in pieces:
+            data = bytearray()
+            for piece in answer.iter_raw():  # as it came: nothing unpacks to more than was sent
                 data += piece
                 if len(data) > LARGEST_ANSWER:
-                    raise self._no_collector(f"answered {path} with too many bytes")
-            return httpx.Response(answer.status_code, headers=answer.headers, content=bytes(data))
+                    raise answers.no_collector(self.url, f"answered {path} with too many bytes")
+            told = {name: answer.headers.get(name, "") for name in ("content-type", MESSAGE)}
+            return httpx.Response(answer.status_code, headers=told, content=bytes(data))
 
     def _waiting_since(self, began: float, what: str) -> None:
         self._give_up_if_over(f"the collector {what}")
@@ -222,20 +224,6 @@ class Line(Generic[A]):
         self.chunk = max(SHORTEST, self.chunk // 2)
         self._tell(f"waiting for the collector at {self.url}, which does not answer")
         time.sleep(PAUSE)
-
-    def _refusal(self, answer: httpx.Response, path: str, kind: str) -> ProtocolError:
-        try:
-            body = answer.json()
-            return ProtocolError(body["reason"], body["sentence"])
-        except (ValueError, KeyError, TypeError):
-            return self._no_collector(f"answered {path} with {answer.status_code} ({kind})")
-
-    def _no_collector(self, what: str) -> ProtocolError:
-        return ProtocolError(
-            "malformed",
-            f"{self.url} {what}: no collector of ours is there, but perhaps a proxy or another "
-            "server; check the address and the port with whoever runs the collector",
-        )
 
     def _give_up_if_over(self, line: str) -> None:
         left = seconds_left(self.manifest)
@@ -246,19 +234,21 @@ class Line(Generic[A]):
         """Ask until there is something; the collector says who is missing meanwhile."""
         changes = -1  # the first answer comes at once
         while True:
-            status = self._request("GET", "/status", params={"changes": changes}).json()
-            if not isinstance(status, dict) or not {"state", "line", "changes"} <= status.keys():
-                raise self._no_collector("tells no status of a round")
-            changes = status["changes"]
-            found = ready(status["state"])
+            answer = self._request("GET", "/status", params={"changes": changes})
+            status = self._read(answer, answers.Status, "tells no status of a round")
+            changes, line = status.changes, printable(status.line)
+            found = ready(status.state)
             if found is not None:
                 self.show(ON, 0, 0)  # what was waited for is here
                 return found
-            if status["state"] == "abandoned":
-                raise ProtocolError("abandoned", status["line"])
-            self._tell(status["line"])
-            if status["state"] != "done":
-                self._give_up_if_over(status["line"])
+            if status.state == "abandoned":
+                raise ProtocolError("abandoned", line)
+            self._tell(line)
+            if status.state != "done":
+                self._give_up_if_over(line)
+
+    def _read(self, answer: httpx.Response, shape: type[B], what: str) -> B:
+        return answers.answered(self.url, answer.content, shape, what)
 
     def agreed(self, known: tuple[Card, ...] = ()) -> A:
         """Sign what is to be agreed, wait for everyone's signature, and check them all."""
@@ -270,8 +260,9 @@ class Line(Generic[A]):
             if state not in ("collecting", "done"):
                 return None
             # everything but the signatures is taken from one's own copy
-            text = self._request("GET", "/manifest").json()
-            found = _signed(self.manifest, text.get("signatures"))
+            kind, answer = self.manifest.KIND, self._request("GET", "/manifest")
+            told = self._read(answer, answers.Signatures, f"has no signatures of a {kind}")
+            found: A = replace(cast(Any, self.manifest), signatures=told.signatures)
             return None if found.unsigned else found
 
         manifest: A = self._until(whole)
@@ -293,17 +284,20 @@ class Line(Generic[A]):
 
     def _send(self, message: Message) -> None:
         what = f"sending {message.kind} for {message.recipient}"
-        have, accepted = 0, False
-        self.show(what, have, message.size)
+        far, stuck = answers.Told(accepted=False, have=0), 0
+        self.show(what, far.have, message.size)
         if message.size > FIRST:  # some of it may be there already
             header = {MESSAGE: message.header.decode()}
-            have = self._told(self._request("POST", "/messages", headers=header))["have"]
-        while not accepted:
-            answer = self._told(
-                self._paced("POST", "/messages", partial(self._part, message, have))
-            )
-            accepted, have = answer["accepted"], answer["have"]
-            self.show(what, have, message.size)
+            far = self._told(message, self._request("POST", "/messages", headers=header))
+        while not far.accepted:
+            before, part = far.have, partial(self._part, message, far.have)
+            far = self._told(message, self._paced("POST", "/messages", part))
+            stuck = 0 if far.have > before else stuck + 1
+            if stuck > STUCK:
+                raise ProtocolError(
+                    "truncated", f"the collector at {self.url} takes in nothing of {message.kind}"
+                )
+            self.show(what, far.have, message.size)
 
     def _part(self, message: Message, start: int) -> dict[str, Any]:
         """A request with the next chunk of a body."""
@@ -313,11 +307,11 @@ class Line(Generic[A]):
             "content": message.body.part(start, start + self.chunk).read(),
         }
 
-    def _told(self, answer: httpx.Response) -> dict[str, Any]:
+    def _told(self, message: Message, answer: httpx.Response) -> answers.Told:
         """How far a message has come."""
-        found = answer.json()
-        if not isinstance(found, dict) or not {"accepted", "have"} <= found.keys():
-            raise self._no_collector("does not tell what became of a message")
+        found = self._read(answer, answers.Told, "does not tell what became of a message")
+        if found.have > message.size:
+            raise answers.no_collector(self.url, "has more of a message than there is")
         return found
 
     def take(self, kind: str, sender: str, kept: Folder) -> Message:
@@ -367,6 +361,17 @@ class Line(Generic[A]):
         """Give up, from now on, on a collector that has long been gone: nothing depends on it."""
         self.alone = LONELY
 
+    def confirm(self) -> None:
+        """Say that one has kept the result; a collector that is gone does not hear it."""
+        self.leave_if_alone()
+        collector = self.manifest.collector.name
+        try:
+            self.send(Message.create(self.own, self.manifest, "received", collector, b""))
+        except ProtocolError as error:
+            if error.reason not in ("lonely", "abandoned"):
+                raise
+            self.say("the result is kept, but the collector is gone and has not heard of it")
+
     def finish(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
         self.leave_if_alone()
@@ -383,14 +388,6 @@ class Line(Generic[A]):
 
 class Connection(Line[Manifest]):
     """The way to the collector of a round."""
-
-
-def _signed(manifest: A, signatures: Any) -> A:
-    if not isinstance(signatures, dict):
-        return manifest
-    given = {str(k): str(v) for k, v in signatures.items()}
-    made: A = replace(cast(Any, manifest), signatures=given)
-    return made
 
 
 def _host(url: str) -> str:

@@ -14,7 +14,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from discreet.documents import move_atomic, private_folder, replacing, write_atomic
@@ -30,6 +30,8 @@ __all__ = ["Folder"]
 
 BODIES = (".body", ".part", ".draft")
 """Endings of files that are deleted when the round has ended."""
+SECRETS = ("session", "secret")
+"""Keys that are deleted first: the party's for this round, and what blinds ids in an alignment."""
 
 
 class Folder:
@@ -45,6 +47,18 @@ class Folder:
     def __init__(self, path: str | Path, manifest: Agreement) -> None:
         self.manifest = manifest
         self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
+
+    @contextmanager
+    def held(self, own: Identity) -> Iterator[None]:
+        """Hold the folder and take part with its key, which a round that is abandoned deletes."""
+        with self.locked():
+            self.join(own)
+            try:
+                yield
+            except ProtocolError as error:
+                if error.reason == "abandoned":  # nobody will open anything of it
+                    self.finish(own)
+                raise
 
     def locked(self) -> AbstractContextManager[None]:
         """Hold the folder alone: two processes would send two noises under the same pads."""
@@ -75,11 +89,16 @@ class Folder:
 
     def finish(self, own: Identity) -> None:
         """Delete the party's key for this round, with which alone it could open what was sent."""
-        self.write("finished", b"")
+        try:
+            self.write("finished", b"")
+        except FormatError:  # a full disk; without the bodies there is room
+            self._erase(own)
+            self.write("finished", b"")
         self._erase(own)
 
     def _erase(self, own: Identity) -> None:
-        self.delete("session")
+        for name in SECRETS:
+            self.delete(name)
         own.forget(self.manifest.hash)
         for path in list(self.path.iterdir()):
             if path.suffix in BODIES:
@@ -106,6 +125,10 @@ class Folder:
     def deliver(self) -> None:
         """Note that everything was accepted: after a restart only the end is waited for."""
         self.write("delivered", b"")
+
+    def made(self, name: str) -> bool:
+        """Whether :meth:`once` has made a message of this name."""
+        return (self.path / f"{name}.sent").exists()
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -157,9 +180,8 @@ class Folder:
 
     def once(self, name: str, make: Callable[[], Message]) -> Message:
         """A message that is made once and sent again as it is: new noise under old pads leaks."""
-        header = self.path / f"{name}.sent"
-        if header.exists():
-            return self._message(header)
+        if self.made(name):
+            return self._message(self.path / f"{name}.sent")
         for draft in self.path.glob("*.draft"):  # of a start that was killed; never sent
             draft.unlink()
         return self.keep(name, ".sent", make())

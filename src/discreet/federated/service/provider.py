@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Coded
 from discreet.federated.messages import Message
@@ -32,30 +32,20 @@ from discreet.schema import text_of
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Ids", "aligned", "label", "provide"]
+__all__ = ["Holding", "Ids", "aligned", "label", "provide"]
 
 Charge = Callable[[Manifest], None]
 BLOCK = 1 << 16
 """Rows that are looked at together."""
 
 
-def provide(
-    connection: Connection,
-    source: Any,
-    state: str | Path,
-    *,
-    id_column: str | None = None,
-    known: tuple[Card, ...] = (),
-    charge: Charge | None = None,
-) -> None:
-    """Take part in a round as a provider of rows or of columns.
+@dataclass(frozen=True)
+class Holding:
+    """What a party that holds data brings to a round.
 
     Parameters
     ----------
-    connection : Connection
     source : path, data frame or whatever can be counted
-    state : path
-        A folder for what was sent.
     id_column : str, optional
         By which the rows of a vertical round are aligned.
     known : tuple of Card
@@ -63,81 +53,133 @@ def provide(
     charge : callable, optional
         Called once, before a submission is made.
     """
-    manifest, own = connection.manifest, connection.own
-    manifest.require_part(own.card, "provider")
+
+    source: Any
+    id_column: str | None = None
+    known: tuple[Card, ...] = ()
+    charge: Charge | None = None
+
+    def pay(self, agreed: Manifest) -> None:
+        """Charge the ledger, where there is one."""
+        if self.charge is not None:
+            self.charge(agreed)
+
+
+def provide(connection: Connection, holding: Holding, state: str | Path) -> None:
+    """Take part in a round as a provider of rows or of columns.
+
+    Parameters
+    ----------
+    connection : Connection
+    holding : Holding
+    state : path
+        A folder for what was sent.
+    """
+    manifest = connection.manifest
+    manifest.require_part(connection.own.card, "provider")
+    act, last = _submit, "submission"
+    if manifest.partition == "vertical":
+        act, last = _tabulate, "tables"
     kept = Folder(state, manifest)
-    with kept.locked(), _erasing(kept, own):
-        kept.join(own)
-        act = _submit if manifest.partition == "horizontal" else _tabulate
+    _take_part(connection, kept, last, lambda: act(connection, kept, holding))
+
+
+def label(
+    connection: Connection, holding: Holding, state: str | Path, key: PrivateKey | None = None
+) -> None:
+    """Take part in a vertical round as the label provider; the key is needed with Paillier.
+
+    Other parameters as for :func:`provide`.
+    """
+    manifest, card = connection.manifest, connection.own.card
+    manifest.require_part(card, "label provider")
+    manifest.require_key(card, key)
+    kept = Folder(state, manifest)
+    _take_part(connection, kept, "shares", lambda: _label(connection, kept, holding, key))
+
+
+def _take_part(connection: Connection, kept: Folder, last: str, act: Callable[[], None]) -> None:
+    """Send everything once, then wait for the end; a message called ``last`` is the last one."""
+    own = connection.own
+    with kept.held(own):
         if not kept.delivered:
-            act(connection, kept, source, id_column, known, charge)
+            if again := kept.made(last):  # all that is missing is to know that it arrived
+                connection.leave_if_alone()
+            try:
+                act()
+            except ProtocolError as error:
+                if not again or error.reason != "lonely":
+                    raise
+                raise ProtocolError(
+                    "lonely",
+                    f"{error.sentence}; the {last} of {own.name} may have arrived before it was "
+                    "stopped, or not. Ask the others whether the round has ended: if it has, "
+                    f"nothing is left to do, and {kept.path} can be deleted; if not, start again "
+                    "once the collector is back",
+                ) from None
             kept.deliver()
         connection.finish()
         kept.finish(own)
 
 
-@contextmanager
-def _erasing(kept: Folder, own: Identity) -> Iterator[None]:
-    """Delete the key of a round that was abandoned, too: nobody will open anything of it."""
-    try:
-        yield
-    except ProtocolError as error:
-        if error.reason == "abandoned":
-            kept.finish(own)
-        raise
-
-
-def _submit(
-    connection: Connection,
-    kept: Folder,
-    source: Any,
-    id_column: str | None,
-    known: tuple[Card, ...],
-    charge: Charge | None,
-) -> None:
+def _submit(connection: Connection, kept: Folder, holding: Holding) -> None:
     """A provider of rows."""
     with connection.busy("counting the rows of the table"):
-        exact = _counted(connection.manifest, source)
+        exact = _counted(connection.manifest, holding.source)
     kept.same(exact.tolist())
-    agreed = connection.agreed(known)
+    agreed = connection.agreed(holding.known)
 
     def make() -> Message:
         with connection.busy("hiding the counts"):
-            machine = horizontal.Provider(connection.own, agreed, known)
-            if charge is not None:
-                charge(agreed)
+            machine = horizontal.Provider(connection.own, agreed, holding.known)
+            holding.pay(agreed)
             return machine.submit(exact)
 
     connection.send(kept.once("submission", make))
 
 
-def _tabulate(
-    connection: Connection,
-    kept: Folder,
-    source: Any,
-    id_column: str | None,
-    known: tuple[Card, ...],
-    charge: Charge | None,
-) -> None:
+def _tabulate(connection: Connection, kept: Folder, holding: Holding) -> None:
     """A provider of columns."""
     manifest, own = connection.manifest, connection.own
     with connection.busy("reading the table"):
-        columns, ids = aligned(source, manifest.columns[own.name], id_column)
+        columns, ids = aligned(holding.source, manifest.columns[own.name], holding.id_column)
         _check_rows(manifest, columns)
         kept.same(_digest(ids), *map(_digest, columns.values()))
-    agreed = connection.agreed(known)
+    agreed = connection.agreed(holding.known)
 
     def make() -> Message:
         assert agreed.label is not None
-        machine = vertical.Provider(own, agreed, known)
+        machine = vertical.Provider(own, agreed, holding.known)
         machine.keep, machine.way.advance = kept.spool, connection.show
         machine.receive(connection.take("labels", agreed.label.name, kept))
         machine.check(ids)
-        if charge is not None:
-            charge(agreed)
+        holding.pay(agreed)
         return machine.tables(columns, ids)
 
     connection.send(kept.once("tables", make))
+
+
+def _label(connection: Connection, kept: Folder, holding: Holding, key: PrivateKey | None) -> None:
+    """A label provider."""
+    with connection.busy("reading the labels"):
+        codes, ids = _labels(connection.manifest, holding, kept)
+    agreed = connection.agreed(holding.known)
+    machine = vertical.LabelProvider(connection.own, agreed, key, holding.known)
+    machine.keep, machine.way.advance = kept.spool, connection.show
+    machine.hold(codes, ids)
+    for card in agreed.providers:
+        # a restarted label provider sends what it sent before
+        connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
+
+    def make() -> Message:
+        for card in agreed.providers:
+            machine.receive(connection.take("tables", card.name, kept))
+        if machine.way.deals:
+            machine.receive(connection.take("correction", agreed.collector.name, kept))
+        holding.pay(agreed)
+        return machine.shares()
+
+    connection.send(kept.once("shares", make))
 
 
 def _counted(manifest: Manifest, source: Any) -> Integers:
@@ -177,60 +219,12 @@ def _digest(column: Coded | Ids | None) -> str:
     return code.hexdigest()
 
 
-def label(
-    connection: Connection,
-    source: Any,
-    state: str | Path,
-    key: PrivateKey | None = None,
-    *,
-    id_column: str | None = None,
-    known: tuple[Card, ...] = (),
-    charge: Charge | None = None,
-) -> None:
-    """Take part in a vertical round as the label provider; the key is needed with Paillier.
-
-    Other parameters as for :func:`provide`.
-    """
-    manifest, own = connection.manifest, connection.own
-    manifest.require_part(own.card, "label provider")
-    manifest.require_key(own.card, key)
-    kept = Folder(state, manifest)
-    with kept.locked(), _erasing(kept, own):
-        kept.join(own)
-        if not kept.delivered:
-            with connection.busy("reading the labels"):
-                codes, ids = _labels(manifest, source, id_column, kept)
-            agreed = connection.agreed(known)
-            machine = vertical.LabelProvider(own, agreed, key, known)
-            machine.keep, machine.way.advance = kept.spool, connection.show
-            machine.hold(codes, ids)
-            for card in agreed.providers:
-                # a restarted label provider sends what it sent before
-                connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
-
-            def make() -> Message:
-                for card in agreed.providers:
-                    machine.receive(connection.take("tables", card.name, kept))
-                if machine.way.deals:
-                    machine.receive(connection.take("correction", agreed.collector.name, kept))
-                if charge is not None:
-                    charge(agreed)
-                return machine.shares()
-
-            connection.send(kept.once("shares", make))
-            kept.deliver()
-        connection.finish()
-        kept.finish(own)
-
-
-def _labels(
-    manifest: Manifest, source: Any, id_column: str | None, kept: Folder
-) -> tuple[Integers, Ids | None]:
+def _labels(manifest: Manifest, holding: Holding, kept: Folder) -> tuple[Integers, Ids | None]:
     """The class of every row, checked before anyone signs."""
     from discreet.encoding import class_codes
 
     schema = manifest.schema
-    columns, ids = aligned(source, (schema.target,), id_column)
+    columns, ids = aligned(holding.source, (schema.target,), holding.id_column)
     classes = columns[schema.target]
     codes = class_codes(schema, classes.values)[classes.codes]
     _check_rows(manifest, columns)

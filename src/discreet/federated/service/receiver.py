@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
-from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
 from discreet.federated.service.connection import Connection
@@ -46,15 +45,14 @@ def receive(
     manifest.require_part(own.card, "receiver")
     manifest.require_key(own.card, key)
     kept = Folder(state, manifest)
-    with kept.locked():
-        kept.join(own)
-        known_before = kept.read("kept") is not None
-        if known_before:  # all that may be missing is that the collector hears of it
+    with kept.held(own):
+        before = kept.read("kept") is not None
+        if before:  # all that may be missing is that the collector hears of it
             connection.leave_if_alone()
         try:
             return _receive(connection, kept, keep, key, known)
         except ProtocolError as error:
-            if not known_before or error.reason != "lonely":
+            if not before or error.reason not in ("lonely", "abandoned"):
                 raise
             kept.finish(own)
             raise ProtocolError(
@@ -82,6 +80,6 @@ def _receive(
         release = machine.receive(result)
         keep(release)
         kept.write("kept", b"")
-    connection.send(Message.create(own, agreed, "received", agreed.collector.name, b""))
+    connection.confirm()
     kept.finish(own)
     return release

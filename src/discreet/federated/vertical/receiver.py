@@ -32,7 +32,9 @@ class Receiver(VerticalParty):
         message = self.inbox.read(data)
         key = self.way.pair(self.own, self.manifest.collector, message.kind)
         content = unsealed(key, message.payload)
-        counts = self.manifest.mode == "counts"
-        release = self._opened(content) if counts else Release.from_probabilities(content)
+        if self.manifest.mode == "counts":
+            release = self._opened(content)
+        else:
+            release = Release.from_probabilities(self.manifest, content)
         self.inbox.keep(message)
         return release

@@ -1,15 +1,93 @@
-"""Why a collector cannot be reached, where trying again is no use."""
+"""What a collector answers, read strictly: whoever listens there may be anyone.
+
+Also why one cannot be reached, where trying again is no use.
+"""
 
 from __future__ import annotations
 
+import json
+from typing import Literal, TypeVar
+
 import httpx
+from pydantic import BaseModel, Field
 
-from discreet.federated.refusals import ProtocolError
+from discreet.federated.refusals import ProtocolError, Reason, printable
 
-__all__ = ["refuse_transport"]
+__all__ = [
+    "Signatures",
+    "Status",
+    "Told",
+    "answered",
+    "no_collector",
+    "refusal",
+    "refuse_transport",
+]
 
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNEXPECTED_MESSAGE")
 """What OpenSSL says to an answer that is not TLS."""
+
+B = TypeVar("B", bound=BaseModel)
+
+
+class Status(BaseModel, strict=True):
+    """How far a round is."""
+
+    state: Literal["signing", "collecting", "done", "abandoned"]
+    line: str
+    changes: int = Field(ge=0, lt=1 << 53)
+
+
+class Told(BaseModel, strict=True):
+    """How far a message has come."""
+
+    accepted: bool
+    have: int = Field(ge=0, lt=1 << 53)
+
+
+class Signatures(BaseModel, strict=True):
+    """What is taken of a collector's copy of an agreement."""
+
+    signatures: dict[str, str]
+
+
+class _Refused(BaseModel, strict=True):
+    reason: Reason
+    sentence: str
+
+
+def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
+    """An answer in the shape that it must have.
+
+    Parameters
+    ----------
+    url : str
+        The collector's address.
+    content : bytes
+    shape : type
+    what : str
+        What it does not do if it answers otherwise, such as "tells no status of a round".
+    """
+    try:
+        return shape.model_validate(json.loads(content))
+    except (ValueError, RecursionError):
+        raise no_collector(url, what) from None
+
+
+def refusal(url: str, answer: httpx.Response, path: str, kind: str) -> ProtocolError:
+    """The refusal that an answer is; its words are a stranger's, so they cannot move a cursor."""
+    found = answered(
+        url, answer.content, _Refused, f"answered {path} with {answer.status_code} ({kind})"
+    )
+    return ProtocolError(found.reason, printable(found.sentence))
+
+
+def no_collector(url: str, what: str) -> ProtocolError:
+    """What is said of an address where something else listens."""
+    return ProtocolError(
+        "malformed",
+        f"{url} {printable(what)}: no collector of ours is there, but perhaps a proxy or another "
+        "server; check the address and the port with whoever runs the collector",
+    )
 
 
 def refuse_transport(url: str, error: httpx.TransportError) -> None:
