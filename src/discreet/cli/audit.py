@@ -99,6 +99,8 @@ def _subject(name: str, stated: Stated) -> Subject:
     from discreet.audit import of_classifier, of_mechanism
     from discreet.schema import Schema
 
+    if name.endswith(".py"):
+        raise SchemaError(f"{name}: which name in it? write {name}:NAME")
     if os.path.exists(name):
         return _of_file(name)
     if ":" in name:
@@ -147,9 +149,15 @@ def _foreign(name: str) -> Subject:
         sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
         place = os.path.basename(place).removesuffix(".py")
     try:
-        found: Any = getattr(import_module(place), member)
-    except (ImportError, AttributeError) as error:
-        raise SchemaError(f"{name}: {error}") from None
+        module = import_module(place)
+    except Exception as error:  # whatever a program of somebody else's does
+        raise SchemaError(
+            f"{name}: {place} cannot be imported ({type(error).__name__}: {error}); "
+            "run it by itself first"
+        ) from None
+    if not hasattr(module, member):
+        raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
+    found: Any = getattr(module, member)
     made = found
     if callable(found) and not isinstance(found, Subject):
         with suppress(TypeError):  # a function that wants arguments makes no subject

@@ -105,7 +105,7 @@ def _methods(text: str | None, trust: str) -> tuple[str, ...]:
     from discreet.report.methods import METHODS, TRUST, defaults
 
     trusts = tuple(part.strip() for part in trust.split(",") if part.strip())
-    for one in trusts:
+    for one in trusts or ("",):
         if one not in TRUST:
             raise SchemaError(f"unknown trust model {one!r}; write some of {', '.join(TRUST)}")
     if text is None:
@@ -120,18 +120,23 @@ def _methods(text: str | None, trust: str) -> tuple[str, ...]:
             )
     kept = tuple(name for name in dict.fromkeys(names) if METHODS[name].trust in trusts)
     if not kept:
-        raise SchemaError(f"none of {text} belongs to the trust models {', '.join(trusts)}")
+        fitting = (name for name, one in METHODS.items() if one.trust in trusts)
+        raise SchemaError(
+            f"none of {text} belongs to the trust models {', '.join(trusts)}; write some of "
+            f"{', '.join(fitting)}, or another --trust"
+        )
     return kept
 
 
 def _rows(data: str, schema: Schema) -> tuple[Any, Any]:
+    from discreet.encoding import lacks
     from discreet.tables.engines import open_table
 
     opened = open_table(data)
     wanted = [*schema.names, schema.target]
     lacking = [name for name in wanted if name not in opened.columns]
     if lacking:
-        raise SchemaError(f"the table lacks {', '.join(lacking)}")
+        raise SchemaError(f"the table {lacks(lacking, list(opened.columns))}")
     frame = opened.select(*wanted).to_pandas()
     return frame[list(schema.names)], frame[schema.target].to_numpy()
 

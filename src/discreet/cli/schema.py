@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ import click
 
 from discreet.cli import Commands
 from discreet.cli.drafting import asked
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import OUTPUT, refuse_existing, write
 from discreet.cli.output import console, example, json_option, note, print_json, progress, table
-from discreet.errors import DiscreetError, FormatError, PrivacyWarning, SchemaError
+from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
     from discreet.schema import Feature, Schema
@@ -55,8 +54,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     """
     from discreet.drafting import SchemaDraft
 
-    if output is not None and os.path.exists(output):
-        raise FormatError(f"{output}: exists already; delete it, or choose another name")
+    refuse_existing(output)
     draft = SchemaDraft.of_source(data, target, table)
     asking = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
     if asking:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import OUTPUT, refuse_existing, write
 from discreet.cli.output import example, json_option, note, print_facts, print_json, progress
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError, about
 
@@ -72,6 +72,7 @@ def announce(
     if as_example == (words is not None):
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
+        refuse_existing(output)
         write(output, example_of(collection, _slug(document)))
         note(f"{output}: complete it, then: discreet announce {document} {output}")
         return

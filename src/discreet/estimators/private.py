@@ -70,7 +70,7 @@ class Till:
         self.account: Account | None = None
 
     def pay(self, promise: Guarantee) -> None:
-        """Charge the ledger, or remember what these people have spent in this process."""
+        """Charge the ledger, if there is one, and warn of what voids the promise."""
         promise = promise.under(
             schema=self.schema, simulated=self.simulated, prepared=self.prepared
         )
@@ -82,11 +82,14 @@ class Till:
         if self.budget is not None:
             spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
             self.account = spending.account(self.budget.path.name)
-        if not promise.simulated and math.isfinite(promise.epsilon):
-            spent = seen_now().fit(self.rows(), promise)
+        self.paid = promise
+
+    def _note(self, paid: Guarantee) -> None:
+        """Remember what was released; a fit that failed released nothing."""
+        if not paid.simulated and math.isfinite(paid.epsilon):
+            spent = seen_now().fit(self.rows(), paid)
             if self.budget is None:
                 self._tell(spent)
-        self.paid = promise
 
     def _tell(self, spent: Spent) -> None:
         if multiprocessing.parent_process() is not None and seen_now() is SEEN:
@@ -114,6 +117,7 @@ class Till:
                 f"{self.name} would release more than was paid for (epsilon "
                 f"{rounded_up(promise.epsilon)}); nothing is released: please report this"
             )
+        self._note(self.paid)
         return replace(promise.under(prepared=self.prepared), account=self.account)
 
 

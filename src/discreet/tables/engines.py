@@ -169,6 +169,8 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     typed : bool, default False
         Let DuckDB guess the types of CSV columns instead of leaving them as text.
     """
+    if isinstance(source, str) and not source:
+        raise FormatError("the name of the table is empty; write a file, such as people.csv")
     kind = kind_of(source)
     if kind == "ibis":
         return source
