@@ -369,6 +369,11 @@ def test_a_handful_of_sheets_says_how_little_it_tells(run: Run) -> None:
     Path("handful.csv").write_text("".join(lines[:6]))
     result = run("survey tally q.yaml handful.csv -o t.json")
     Path("t.json").unlink()
+    Path("handful.csv").write_text("".join(lines[:2]))
+    one = run("survey tally q.yaml handful.csv -o t.json")
+    Path("t.json").unlink()
+    assert "counted    1 sheet\n" in one.stdout
+    assert "1 sheet is few: shares" in one.stderr
     assert "5 sheets are few: shares of the classes have a standard error of up to" in result.stderr
     assert "'discreet survey size' says how many people it takes" in result.stderr
 

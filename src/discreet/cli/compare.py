@@ -159,17 +159,21 @@ def print_comparison(found: Comparison) -> None:
     )  # fmt: skip
     for cell in [*(found.best(trust, focus) for trust in found.trusts), found.exact]:
         costs.add_row(
-            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "the trainer",
-            _share(cell), f"{cell.scores.log_loss:.3f}", f"{cell.scores.calibration_error:.3f}",
-            f"{cell.seconds:.2f} s",
+            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "trainer",
+            _share(cell), f"{cell.log_loss:.2f} ±{_half(cell.log_loss_interval):.2f}",
+            f"{100 * cell.calibration_error:.1f} ±{100 * _half(cell.calibration_interval):.1f}",
+            f"{cell.seconds:.2f}",
             f"{cell.bytes_per_person:,.{0 if cell.bytes_per_person >= 10 else 1}f}",
         )  # fmt: skip
     printer.print(costs)
     label, share = found.majority
     printer.print(
-        f"always “{label}”: {100 * share:.1f} %. calib.: mean gap between confidence and hit rate; "
-        "time to train; bytes sent by or for each person."
+        f"always “{label}”: {100 * share:.1f} %. Accuracy and calib. (mean gap between confidence "
+        "and hit rate) in %, time to train in s, bytes sent by or for each person; ± is a 95 % "
+        "interval."
     )
+    for remark in found.remarks:
+        printer.print(remark)
     for name, why in found.skipped.items():
         printer.print(f"left out: {name}, because {why}")
     if found.needed is not None:
@@ -193,9 +197,12 @@ def _by_epsilon(found: Comparison) -> Any:
     return made
 
 
+def _half(interval: tuple[float, float]) -> float:
+    return (interval[1] - interval[0]) / 2
+
+
 def _share(cell: Any) -> str:
-    low, high = cell.interval
-    return f"{100 * cell.accuracy:.1f} ± {50 * (high - low):.1f}"
+    return f"{100 * cell.accuracy:.1f} ±{100 * _half(cell.interval):.1f}"
 
 
 @click.command(

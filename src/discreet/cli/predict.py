@@ -185,17 +185,17 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
 def _print_scores(scores: Scores) -> None:
     body, printer = scores.to_body(), console()
     label = body["baseline"]["class"]
-    lines = (
+    shown = table(f"{scores.rows:,} rows", "score", ">value", ">95 % interval", "")
+    for name, value, (low, high), remark in (
         ("accuracy", body["accuracy"], body["interval"], ""),
         ("baseline", body["baseline"]["accuracy"], body["baseline"]["interval"],
-         f"   always {label!r}"),
+         f"always {label!r}"),
         ("log loss", body["log_loss"], body["log_loss_interval"], ""),
         ("calibration error", body["calibration_error"], body["calibration_interval"],
-         "   mean gap between confidence and hit rate"),
-    )  # fmt: skip
-    printer.print(f"{'rows':<18} {scores.rows:,}")
-    for name, value, (low, high), remark in lines:
-        printer.print(f"{name:<18} {value:.4f}   95 % interval {low:.4f} to {high:.4f}{remark}")
+         "mean gap between confidence and hit rate"),
+    ):  # fmt: skip
+        shown.add_row(name, f"{value:.4f}", f"{low:.4f} to {high:.4f}", remark)
+    printer.print(shown)
     by_class = table("by class", "class", ">rows", ">precision", ">recall")
     for name, one in body["classes"].items():
         parts = [(one[key], one[f"{key}_interval"]) for key in ("precision", "recall")]

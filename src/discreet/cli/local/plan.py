@@ -16,7 +16,7 @@ from discreet.cli.collection import (
     simulating,
 )
 from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example, json_option, print_json, table
+from discreet.cli.output import console, example, json_option, print_json, print_promise, table
 from discreet.cli.tally import shuffling, tallying, training
 from discreet.errors import SchemaError, about
 
@@ -341,7 +341,7 @@ def _print(plan: Plan, output: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    printer.print(str(plan.guarantee))
+    print_promise(plan.guarantee, printer)
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
 

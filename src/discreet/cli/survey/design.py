@@ -9,7 +9,15 @@ import click
 
 from discreet.cli.collection import promise_body
 from discreet.cli.files import OUTPUT, refuse_existing, write
-from discreet.cli.output import console, example, json_option, note, print_json, table
+from discreet.cli.output import (
+    console,
+    example,
+    json_option,
+    note,
+    print_json,
+    print_promise,
+    table,
+)
 from discreet.errors import FormatError, about
 
 if TYPE_CHECKING:
@@ -97,7 +105,7 @@ def check(path: str, output: str | None, as_json: bool) -> None:
     printer.print(shown)
     whose = {"device": "drawn by the device", "own": "the respondents' own"}[survey.personal]
     printer.print(f"target {survey.schema.target}; personal answers are {whose}\n")
-    printer.print(str(survey.guarantee))
+    print_promise(survey.guarantee)
     printer.print(f"\n{survey.sentence}", soft_wrap=True)
     printer.print(f"{output or path}: {survey.digest}", soft_wrap=True)
 
