@@ -43,16 +43,30 @@ class Stated:
     )
 )
 @click.argument("subject")
-@click.option("--epsilon", type=float, help="Of a mechanism or of CentralNB.")
-@click.option("--delta", type=float, default=0.0, help="Of CentralNB or of discrete-gaussian.")
-@click.option("--size", type=click.IntRange(1), default=4, show_default=True, help="Of its domain.")
+@click.option("--epsilon", type=float, help="Epsilon of the mechanism or of CentralNB.")
+@click.option("--delta", type=float, default=0.0, help="Delta of CentralNB or discrete-gaussian.")
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Values in the domain of a mechanism.",
+)
 @click.option("--schema", help="The public description of a table, for CentralNB.")
-@click.option("--method", default="histogram", show_default=True, help="Of CentralNB.")
-@click.option("--samples", type=int, default=4000, show_default=True, help="Of each input.")
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="For drawing them.")
-@click.option("--confidence", type=float, default=0.99, show_default=True)
-@click.option("--paths", type=int, default=50_000, show_default=True, help="To enumerate at most.")
-@click.option("--processes", type=int, default=2, show_default=True)
+@click.option("--method", default="histogram", show_default=True, help="Method of CentralNB.")
+@click.option("--samples", type=int, default=4000, show_default=True, help="Samples of each input.")
+@click.option(
+    "--seconds", type=float, default=60.0, show_default=True, help="Time for drawing samples."
+)
+@click.option(
+    "--confidence", type=float, default=0.99, show_default=True, help="Confidence of the bound."
+)
+@click.option(
+    "--paths", type=int, default=50_000, show_default=True, help="Most paths to enumerate."
+)
+@click.option(
+    "--processes", type=int, default=2, show_default=True, help="Processes that draw samples."
+)
 @click.option("--statistical", is_flag=True, help="Draw samples even where all was enumerated.")
 @json_option
 def audit(

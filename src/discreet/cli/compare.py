@@ -35,14 +35,43 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     show_default=True,
     help="Total per person; one or several, separated by commas.",
 )
-@click.option("--trust", default="central,federated,survey,local", show_default=True)
+@click.option(
+    "--trust",
+    default="central,federated,survey,local",
+    show_default=True,
+    help="Trust models, separated by commas.",
+)
 @click.option(
     "--methods", help="Names separated by commas, or all; a few of each trust model if left out."
 )
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(2, 1024), default=8, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Parts of the rows, each tested once.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often the rows are dealt into folds.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(2, 1024),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same figures.",
+)
 @click.option("--report", type=OUTPUT, help="Also write a report: one HTML file.")
 @json_option
 def compare(
@@ -215,8 +244,14 @@ def _share(cell: Any) -> str:
 @click.option("--figure", help="Only this figure.")
 @click.option("--repeats", type=click.IntRange(min=2), help="Repetitions of every cell.")
 @click.option("--quick", is_flag=True, help="Fewer points and repetitions: minutes, not hours.")
-@click.option("--out", type=OUTPUT_FOLDER, default="papers", show_default=True)
-@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option(
+    "--out",
+    type=OUTPUT_FOLDER,
+    default="papers",
+    show_default=True,
+    help="Folder for pages and plots.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes.")
 @json_option
 def reproduce(
     paper: str,

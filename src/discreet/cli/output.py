@@ -82,10 +82,17 @@ def warn(sentence: str) -> None:
 
 
 def print_promise(promise: Any, printer: Console | None = None) -> None:
-    """Print a guarantee in words, on standard output unless a console is given."""
+    """Print a guarantee in words, on standard output unless a console is given.
+
+    A terminal gets lines that fit; a file or another program the lines as they are.
+    """
     from discreet.report.terminal import Hanging
 
-    (printer or console()).print(Hanging(str(promise)))
+    printer = printer or console()
+    if printer.is_terminal:
+        printer.print(Hanging(str(promise)))
+    else:
+        printer.print(str(promise), soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:

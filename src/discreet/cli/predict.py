@@ -289,7 +289,8 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
 def export(model: str, kind: str, output: str, as_json: bool) -> None:
     """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.
 
-    ONNX: one input a feature, of shape (rows, 1), text or double; outputs label and probabilities.
+    ONNX: one input per feature, of shape (rows, 1), text or double; the outputs are label and
+    probabilities.
     skops: load it with trusted=["discreet.model.export.ModelClassifier"].
     """
     from discreet.model import NaiveBayesModel
@@ -310,7 +311,14 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
     )
 )
 @click.argument("model")
-@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True)
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="How many records.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="The same records again.")
 @click.option(
     "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."

@@ -80,7 +80,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     "--categorical",
     multiple=True,
     metavar="A,B",
-    help="Columns of numbers that are categories; several with commas.",
+    help="Columns of numbers that are categories; separate several by commas.",
 )
 @click.option(
     "--missing-token", "tokens", multiple=True, help="A spelling of missing, such as '?'."
@@ -93,7 +93,7 @@ def infer(
     tokens: tuple[str, ...],
     output: str | None,
 ) -> None:
-    """Take a schema from DATA, and say what was thereby taken from it.
+    """Infer a schema from DATA, and list everything that was taken from the data.
 
     What a schema says is public. A warning on standard error names everything that now comes
     from private data: replace it by what you knew before you looked.

@@ -113,8 +113,14 @@ def announce(
     envvar="DISCREET_DATABASE",
     help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on.",
+)
 @click.option("--address", help="How people reach it, as https://survey.example.org.")
 @click.option("--certificate", help="For TLS: a certificate file,")
 @click.option("--certificate-key", help="and its key.")

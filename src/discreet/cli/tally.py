@@ -93,7 +93,7 @@ def shuffling(kind: Wording) -> click.Command:
     Strip ids and order from all {kind.noun}s of one shuffle: the step of an anonymiser.
 
     Repetitions and what nobody could have sent are left out first, because afterwards nobody can
-    tell them. Delete what was received, and keep no record of who sent what or when. If the
+    recognise them. Delete what was received, and keep no record of who sent what or when. If the
     {kind.metavar} is a shuffled one and there are too few {kind.noun}s to hide in, none is written.
     """)
     return command

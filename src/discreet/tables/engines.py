@@ -163,7 +163,7 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     source : path or glob, data frame, Arrow table, Spark data frame, ibis table or URL
         CSV (also gzipped) and Parquet files; ``"postgres://user@host/database"``,
         ``"duckdb://file"`` and whatever else ibis connects to; ``"spark:path"`` for a file that
-        Spark shall read.
+        Spark is to read.
     table : str, optional
         The table's name, for a database URL; ``"…#name"`` at the end of the URL says the same.
     typed : bool, default False

@@ -145,7 +145,7 @@ def _body(survey: Questionnaire) -> dict[str, Any]:
     )
 )
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("--language", default="en", show_default=True, help="Of the form: en, de, …")
+@click.option("--language", default="en", show_default=True, help="Language of the form: en, de, …")
 @click.option(
     "--announcement", "words", help="Questions and answers in that language, where it has them."
 )
@@ -209,9 +209,9 @@ def size(
     respondents: int | None,
     as_json: bool,
 ) -> None:
-    """From a wanted precision to the number of respondents of a QUESTIONNAIRE, or back.
+    """Find the respondents that a QUESTIONNAIRE needs for a wanted precision, or the reverse.
 
-    Of all shares of answers, alone and together with the target; or of the shares of PREDICATEs.
+    For all shares of answers, alone and together with the target; or for those of PREDICATEs.
     The figures hold for every population, so real ones are often better. They say how precise
     shares are, not how good a model will be: for that, try it with "discreet survey randomize" on
     invented people.
