@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import example, json_option, note, print_json, print_promise, progress
+from discreet.cli.output import example, json_option, note, print_json, progress
 
 if TYPE_CHECKING:
     from discreet.ledger import Spending
@@ -153,10 +153,10 @@ def train(
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
         print_json(body | ({} if spending is None else {"budget": _state(spending)}))
         return
+    costs = [f"  {rounded_up(charge.epsilon):<10} {charge.name}" for charge in promise.charges]
+    lines = [str(promise), *costs]
     note(f"{output}: {method}, {len(public.features)} features")
-    print_promise(promise)
-    for charge in promise.charges:
-        click.echo(f"  {rounded_up(charge.epsilon):<10} {charge.name}")
+    click.echo("\n".join(lines))
     if spending is not None:
         note(f"{budget_file}: {float(spending.left[0]):g} left")
         for reason in spending.broken:

@@ -71,6 +71,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reading X and y, setting what was learnt, and predicting from ``model_``."""
 
     _rules: ClassVar[Mapping[str, Rule]]
+    _bounded: ClassVar[bool] = False
+    """Whether numbers of an inferred schema need bounds."""
 
     schema: Any
     classes_: NDArray[Any]
@@ -147,7 +149,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given: Given,
     ) -> Schema:
         """A schema from the data itself."""
-        return schema_of(columns, kinds, classes, given, bounded=False)
+        return schema_of(columns, kinds, classes, given, bounded=self._bounded)
 
     def _learnt(
         self,

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from discreet.errors import PrivacyError, RefusedError, SchemaError
 from discreet.estimators import surroundings
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
-from discreet.estimators.columns import ColumnKind, schema_of
 from discreet.estimators.seen import SEEN, Hashes, Spent, rows_seen, seen_now
 from discreet.model import NaiveBayesModel
 from discreet.privacy import Account, Guarantee, rounded_up
@@ -124,6 +123,7 @@ class Till:
 class PrivateEstimator(NaiveBayesEstimator, ABC):
     """An estimator that promises something to the people in the data."""
 
+    _bounded = True  # noise needs bounds
     _once: ClassVar[str]
     """Why there is no ``partial_fit``, and what to do instead."""
 
@@ -199,15 +199,6 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
     def partial_fit(self) -> Any:
         """Refused: every further look at the same people costs another epsilon."""
         raise RefusedError(f"{type(self).__name__} has no partial_fit: {self._once}")
-
-    def _described(
-        self,
-        columns: Mapping[str, Any],
-        kinds: list[ColumnKind],
-        classes: NDArray[Any],
-        given: Given,
-    ) -> Schema:
-        return schema_of(columns, kinds, classes, given, bounded=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
