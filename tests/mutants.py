@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant("estimators/seen.py", "self.delta + other.delta,", "max(self.delta, other.delta),", BUDGETS),
     Mutant("estimators/private.py", "dearer = promise.epsilon > paid.epsilon or promise.delta > paid.delta",
            "dearer = promise.epsilon > paid.epsilon", BUDGETS),
-    Mutant("estimators/private.py", "spent = seen_now().fit(self.rows(), promise)", "spent = Spent.once(promise)",
+    Mutant("estimators/private.py", "spent = seen_now().fit(self.rows(), paid)", "spent = Spent.once(paid)",
            BUDGETS),
     Mutant("estimators/central.py", "pay(promised(source.schema, allowed, given[\"method\"]))",
            "pay(replace(promised(source.schema, allowed, given[\"method\"]), epsilon=1e-9))", BUDGETS),

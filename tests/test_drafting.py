@@ -251,3 +251,18 @@ def test_parquet_and_databases_tell_types(tmp_path: Path) -> None:
             ("name", "categorical", False),
         ]
         assert draft.open[0] == "classes"
+
+
+def test_a_draft_shows_in_a_line_what_is_left_to_write():
+    frame = pd.DataFrame({"age": [1], "city": ["Oslo"], "ill": [True]})
+    draft = Schema.from_dtypes(frame, target="ill")
+    shown = "SchemaDraft(2 features, target='ill'; fill in: age: lower, age: upper, city: values)"
+    assert repr(draft) == shown
+
+
+def test_a_column_of_dates_is_refused_with_what_to_do_instead():
+    frame = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=2), "ill": [True, False]})
+    draft = Schema.from_dtypes(frame, target="ill")
+    for bounds in (None, {"when": (0, 9)}, {"when": ("2020-01-01", "2021-01-01")}):
+        with pytest.raises(SchemaError, match=r"when: dates .* not supported; drop the column, or"):
+            draft.finished(bounds=bounds)

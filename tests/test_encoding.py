@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet import Categorical, Numeric, Schema, SchemaError, estimate
@@ -134,6 +134,7 @@ def test_bad_bins_are_refused():
 
 @pytest.mark.slow
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.lists(st.floats(0, 1), min_size=1))
+@example(0.7304976826528774, 0.5, [0.0])  # a span of one bit more than a half
 def test_the_grid_is_fine_and_its_step_a_power_of_two(lower, span, shares):
     feature = Numeric("x", lower, lower + span)
     grid = Grid.of(feature)

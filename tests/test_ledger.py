@@ -73,7 +73,7 @@ def test_a_total_is_not_changed_after_the_fact(tmp_path):
     path = tmp_path / "budget.json"
     Ledger.create(path, 1.0).charge(Guarantee(1.0), "first")
     assert Ledger.create(path, 1.0).read().left == (0, 0)
-    with pytest.raises(PrivacyError, match="not changed after the fact"):
+    with pytest.raises(PrivacyError, match="the total of a ledger cannot be changed"):
         Ledger.create(path, 2.0)
 
 

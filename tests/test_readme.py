@@ -64,6 +64,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_command_of_the_readme_runs_as_written(clone: Path) -> None:
     assert len(SHOWN) >= 15, "the commands were found"
     env = {**os.environ, "PYTHONPATH": str(clone / "src"), "COLUMNS": "100"}
+    before = {one.name for one in clone.iterdir()}
     for line in SHOWN:
         words = shlex.split(line)[1:]
         if words[0] == "reproduce":  # downloads a table; see test_reproduction.py
@@ -80,9 +81,10 @@ def test_every_command_of_the_readme_runs_as_written(clone: Path) -> None:
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         assert "Traceback" not in done.stderr
-    made = {one.name for one in clone.iterdir()}
-    assert {"demo", "predicted.csv", "synthetic.csv", "model.onnx", "private.json"} <= made
+    made = {one.name for one in (clone / "demo").iterdir()}
+    assert {"predicted.csv", "synthetic.csv", "model.onnx", "private.json"} <= made
     assert {"trust.html", "questionnaire.yaml"} <= made
+    assert {one.name for one in clone.iterdir()} - before == {"demo"}, "a clone stays tidy"
 
 
 def test_the_targets_of_make_that_the_readme_names_are_there() -> None:

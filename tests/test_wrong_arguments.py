@@ -67,6 +67,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "huge": (fit(X.assign(a=[10**400] * 20)), "a: a whole number is too large.*; remove the row"),
     "complex": (fit(X.assign(a=1j)), "a: Complex data not supported .*; make two columns"),
     "text": (fit(X.assign(a="z")), "a: 'z' is not a number; if it means missing, list it"),
+    "records": (fit(X.to_dict("records")), r"X is a list of records; give .*DataFrame\(X\)$"),
+    "other names": (fit(X.rename(columns=str.upper)), "X lacks .*: rename 'A' to 'a', 'B' to 'b'"),
     "same names": (fit(pd.concat([X, X], axis=1)), "more than one column named a, b; rename"),
     "negative weights": (fit(weights=[-1] * 20, max_weight=2), "finite and not negative"),
     "heavy weights": (fit(weights=[3] * 20, max_weight=2), "weight of 3 is above max_weight=2; "),

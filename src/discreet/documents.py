@@ -171,8 +171,18 @@ def parse(text: str | bytes, kind: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise FormatError(_not_json(text, kind, error)) from None
     if not isinstance(whole, dict):
-        raise FormatError(f"a {kind} file holds a JSON object, this one a {type(whole).__name__}")
+        raise FormatError(
+            f"this is not a {kind}: it holds {_called(whole)}, not keys with values{_way_to(kind)}"
+        )
     return whole
+
+
+def _called(value: Any) -> str:
+    """What a value of JSON is called by people who do not know Python."""
+    if value is None:
+        return "nothing"
+    kinds = {list: "a list", str: "text", bool: "true or false"}
+    return kinds.get(type(value), "a number")
 
 
 MADE_BY = {
@@ -182,6 +192,9 @@ MADE_BY = {
     "tally": "discreet local tally or discreet survey tally",
     "model": "discreet train",
     "statistics": "discreet train --statistics",
+    "collection": "discreet local plan or discreet survey new",
+    "announcement": "discreet announce --example",
+    "ledger": "discreet train --budget-file NAME --budget-total EPSILON",
 }
 """The commands that write a document of some kind, for those who gave another file."""
 
@@ -231,7 +244,8 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
             f"this is not a discreet {kind}: its format says {found!r}{_way_to(kind)}"
         )
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise FormatError(f"invalid version of this {kind}: {given!r}; expected {version}")
+        stated_version = "has no version" if given is None else f"has the version {given!r}"
+        raise FormatError(f'this {kind} {stated_version}; write "version": {version}')
     if given > version:
         raise FormatError(
             f"this {kind} has version {given}, this program reads version {version} only; "
@@ -457,8 +471,22 @@ def json_of_yaml(text: str, kind: str) -> str:
         whole = yaml.load(text, Plain)
         return json.dumps(_words(whole), allow_nan=False)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise FormatError(f"this is not a {kind} in YAML: {reason}") from None
+        raise FormatError(f"this is not a {kind} in YAML: {_yaml_fault(error)}") from None
+
+
+def _yaml_fault(error: Exception) -> str:
+    """Where YAML cannot be read, and what usually helps; nothing of the file is quoted."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    problem = getattr(error, "problem", "") or ""
+    if "'\\t'" in problem:
+        problem = "a tab; indent with spaces"
+    elif "mapping values" in problem:
+        problem = "a colon inside a value; put the value in quotation marks"
+    else:
+        problem = f"{problem}; check the indentation, quotation marks and brackets there"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 KEPT = ("int", "float", "null", "merge")

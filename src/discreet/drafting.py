@@ -111,6 +111,11 @@ class Column:
         raise SchemaError(f"this schema is not finished; fill in: {', '.join(self.open)}")
 
     @property
+    def dated(self) -> bool:
+        """Whether it holds dates or durations, of which no feature can be made."""
+        return self.type.lower().startswith(_DATES)
+
+    @property
     def open(self) -> list[str]:
         """What a person has to fill in."""
         if self.kind == "":
@@ -122,7 +127,7 @@ class Column:
     def to_yaml(self) -> str:
         """An entry of the list of features."""
         lines = [f"- name: {_scalar(self.name)}" + (f"  # {self.type}" if self.type else "")]
-        if self.type.lower().startswith(_DATES):
+        if self.dated:
             lines.append("  # dates are not supported: make numbers or text of them, or delete it")
         if self.kind == "":
             lines.append(f"  kind: {MARK}  # numeric or categorical, and delete what is not of it")
@@ -161,8 +166,8 @@ class SchemaDraft:
     >>> import numpy as np
     >>> people = np.zeros(3, dtype=[("age", "i4"), ("smokes", "?"), ("ill", "U3")])
     >>> draft = SchemaDraft.of_frame(people, target="ill")
-    >>> draft.open
-    ('classes', 'age: lower', 'age: upper')
+    >>> draft
+    SchemaDraft(2 features, target='ill'; fill in: classes, age: lower, age: upper)
     >>> draft.finished(classes=["no", "yes"], bounds={"age": (0, 120)})
     Schema(2 features: age, smokes; target='ill', classes=('no', 'yes'))
     """
@@ -228,6 +233,10 @@ class SchemaDraft:
         kept = tuple(column for column in self.columns if column.name != target)
         return replace(self, columns=kept, target=target, classes=known.get(target))
 
+    def __repr__(self) -> str:
+        left = f"; fill in: {', '.join(self.open)}" if self.open else ""
+        return f"SchemaDraft({len(self.columns)} features, target={self.target!r}{left})"
+
     @property
     def open(self) -> tuple[str, ...]:
         """Everything that a person has to fill in."""
@@ -259,6 +268,11 @@ class SchemaDraft:
                 raise SchemaError(f"there is no column {name!r} to fill in")
         columns = []
         for column in draft.columns:
+            if column.dated:
+                raise SchemaError(
+                    f"{column.name}: dates and durations ({column.type}) are not supported; drop "
+                    "the column, or turn it into numbers, such as days since a day that is public"
+                )
             if column.name in (bounds or {}):
                 lower, upper = (bounds or {})[column.name]
                 column = replace(column, kind="numeric", bounds=(lower, upper))

@@ -13,7 +13,8 @@ optional.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -37,7 +38,9 @@ __all__ = [
     "columns_of",
     "cut_of",
     "equal_width",
+    "lacks",
     "numbers_of",
+    "own_answer",
     "towards_zero",
 ]
 
@@ -67,6 +70,10 @@ def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
         return True
 
 
+NUMBER = "if it means missing, list it in missing_tokens; numbers are written like 1234.5"
+"""The way out where text stands in a column of numbers."""
+
+
 def _outside(name: str, value: Any, lower: float, upper: float) -> SchemaError:
     return SchemaError(
         f"{name}: {value:g} lies outside the public bounds [{lower:g}, {upper:g}]; "
@@ -83,6 +90,15 @@ def _unseen(feature: Categorical, value: Any, unseen: str) -> SchemaError:
     return SchemaError(
         f"{feature.name}: {short(value)} is not one of the public {what} ({some}); {way_out}"
     )
+
+
+@contextmanager
+def own_answer() -> Iterator[None]:
+    """Errors about one person's own answer: who answers cannot change the schema."""
+    try:
+        yield
+    except SchemaError as error:
+        raise SchemaError(f"{str(error).partition('; ')[0]}; correct the answer") from None
 
 
 def _absent(name: str, unseen: str = "error") -> SchemaError:
@@ -114,7 +130,8 @@ class Grid:
                 "give it the lower and upper bounds that you know"
             )
         span = feature.upper - feature.lower
-        step = 2.0 ** math.ceil(math.log2(span / GRID_LEVELS))
+        mantissa, power = math.frexp(span / GRID_LEVELS)  # a logarithm would round
+        step = math.ldexp(1.0, power - (mantissa == 0.5))
         if feature.integer:
             step = max(1.0, step)
         return cls(feature.lower, step, math.ceil(span / step))
@@ -379,7 +396,7 @@ def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
         ) from None
     except (TypeError, ValueError):
         pass
-    way_out = "if it means missing, list it in missing_tokens"
+    way_out = NUMBER
     if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
         way_out = "turn dates into numbers, such as days since a day that is public"
     raise SchemaError(f"{feature.name}: {short(value)} is not a number; {way_out}")
@@ -439,6 +456,18 @@ def _between(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
+def lacks(lacking: Sequence[str], have: Sequence[str]) -> str:
+    """Which columns are missing and which are there, and those that were probably meant."""
+    folded = {name.strip().casefold(): name for name in have}
+    meant = [(name, folded.get(name.strip().casefold())) for name in lacking]
+    renamed = ", ".join(f"{found!r} to {name!r}" for name, found in meant if found)
+    return (
+        f"lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
+        f"it has {', '.join(have[:20])}{', …' * (len(have) > 20)}"
+        + (f"; names must be the same to the letter: rename {renamed}" if renamed else "")
+    )
+
+
 def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:
     """Columns by name: frames and Arrow tables by their names, arrays by position.
 
@@ -460,10 +489,7 @@ def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:
         have = [str(name) for name in have]
         lacking = [name for name in wanted if name not in have]
         if lacking:
-            raise SchemaError(
-                f"the table lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
-                f"it has {', '.join(have[:20])}"
-            )
+            raise SchemaError(f"the table {lacks(lacking, have)}")
         return {name: rows[name] for name in wanted}
     array = rows if isinstance(rows, np.ndarray) else np.asarray(rows, dtype=object)
     if array.ndim != 2 or array.shape[1] != len(wanted):

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.documents import Body, dump, load, private_folder, read_text, write_atomic
-from discreet.errors import FormatError, PrivacyError
+from discreet.errors import FormatError, PrivacyError, about
 from discreet.locks import locked
 from discreet.losses import as_written
 from discreet.privacy import Account, Guarantee, rounded_up
@@ -158,8 +158,8 @@ class Ledger:
                 if (found.epsilon, found.delta) != (epsilon, delta):
                     raise PrivacyError(
                         f"{path}: states a total of epsilon {found.epsilon!r} and delta "
-                        f"{found.delta!r}, not {epsilon!r} and {delta!r}; a total is not changed "
-                        "after the fact"
+                        f"{found.delta!r}, not {epsilon!r} and {delta!r}; the total of a ledger "
+                        "cannot be changed: leave it out, or write what the ledger states"
                     )
             else:
                 ledger._write(Spending(epsilon, delta))
@@ -191,7 +191,8 @@ class Ledger:
                 f"{self.path}: there is no such ledger; state a total first, with "
                 "--budget-total or Ledger.create"
             )
-        body = load(read_text(self.path), KIND, VERSION, LedgerBody)
+        with about(str(self.path)):
+            body = load(read_text(self.path), KIND, VERSION, LedgerBody)
         found = Spending(body.epsilon, body.delta, tuple(body.entries))
         faults = [_fault(body.epsilon, body.delta)]
         faults += [_fault(e.epsilon, e.delta, endless=bool(e.void)) for e in body.entries]
@@ -319,7 +320,7 @@ class MemoryLedger(Ledger):
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         folder = tempfile.mkdtemp(prefix="discreet-")  # 0700
         atexit.register(_removed, folder, os.getpid())
-        super().__init__(Path(folder) / "memory.json")
+        super().__init__(Path(folder) / "MemoryLedger")
         Ledger.create(self.path, epsilon, delta)
 
     def __deepcopy__(self, memo: object) -> MemoryLedger:

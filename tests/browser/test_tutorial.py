@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,11 +25,12 @@ TAKE = os.environ.get("DISCREET_PICTURES") == "1"
 @pytest.fixture
 def links(tmp_path: Path) -> Iterator[dict[str, str]]:
     """What the command of the tutorial prints, while it runs."""
-    (command,) = re.findall(r"^```sh\n(.*?)\n```$", PAGE.read_text("utf-8"), re.M | re.S)
-    program, *arguments = command.split()
-    assert program == "discreet"
-    shutil.copy(ROOT / "examples" / "survey" / "questionnaire.yaml", tmp_path)
-    told = [sys.executable, "-m", "discreet", *arguments, "--port", "0"]
+    (block,) = re.findall(r"^```sh\n(.*?)\n```$", PAGE.read_text("utf-8"), re.M | re.S)
+    *before, last = [line.split() for line in block.splitlines()]
+    assert {line[0] for line in (*before, last)} == {"discreet"}
+    for _, *arguments in before:
+        subprocess.run([sys.executable, "-m", "discreet", *arguments], cwd=tmp_path, check=True)
+    told = [sys.executable, "-m", "discreet", *last[1:], "--port", "0"]
     with subprocess.Popen(told, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

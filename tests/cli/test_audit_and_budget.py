@@ -91,13 +91,16 @@ def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
         (("audit", "model.json"), "a model is one draw"),
         (("audit", "foreign.py:nothing"), "is not a discreet.audit.Subject"),
         (("audit", "foreign.py:count"), "is not a discreet.audit.Subject"),
-        (("audit", "foreign.py:gone"), "no attribute 'gone'"),
+        (("audit", "foreign.py:gone"), "has no 'gone'; write a name"),
         (("audit", "gone.py:x"), "there is no such file"),
         (("audit", "gone_module:x"), "No module named"),
         (("audit", "de", "--epsilon", "1", "--confidence", "1"), "inside (0, 1)"),
         (("budget", "gone.json"), "there is no such ledger"),
         (("budget", "empty"), "nothing was answered from this folder"),
-        (("budget", "ledger.json", "--step", "foreign.py"), "this is not a document"),
+        (
+            ("budget", "ledger.json", "--step", "foreign.py"),
+            "not a plan, questionnaire, manifest",
+        ),
         (("budget", "ledger.json", "--step", "schema.json"), "its format says 'schema'"),
     ],
 )

@@ -49,8 +49,13 @@ def test_compare_has_every_figure_for_every_trust_model(compared):
     for one in body["results"]:
         low, high = one["interval"]
         assert low <= one["accuracy"] <= high
-        assert one["log_loss"] > 0
-        assert 0 <= one["calibration_error"] < 1
+        for score, interval in (
+            ("log_loss", "log_loss_interval"),
+            ("calibration_error", "calibration_interval"),
+        ):
+            low, high = one[interval]
+            assert 0 <= low <= one[score] <= high
+            assert low < high, "every figure has its uncertainty"
         assert one["seconds"] > 0
     sent = {one["trust"]: one["bytes_per_person"] for one in body["results"]}
     assert sent["federated"] < 10 < sent["local"] < 1000
@@ -58,6 +63,16 @@ def test_compare_has_every_figure_for_every_trust_model(compared):
     assert body["best"]["local"]["1"] == max(("auto", "de"), key=here.get)
     needed = body["respondents"]
     assert needed["tried"][0][0] == needed["people"] == 1200
+    for _, found, (low, high) in needed["tried"]:
+        assert low < found < high
+    below = {one["trust"] for one in body["results"] if one["epsilon"] in (1, 4)}
+    for trust in below:
+        rows = [one for one in body["results"] if one["trust"] == trust]
+        best = [max(o["accuracy"] for o in rows if o["epsilon"] == e) for e in (1, 4)]
+        said = [
+            remark for remark in body["remarks"] if remark.startswith(f"{trust}: less accurate")
+        ]
+        assert bool(said) == (min(best) < body["majority"]["accuracy"])
     reached = needed["tried"][-1][1] >= needed["target"] - 0.005
     assert reached == (needed["respondents"] is not None)
 

@@ -257,7 +257,7 @@ def test_an_assigned_question_is_answered(ok: Run, refused: Refused) -> None:
         ("{", "a record is one JSON object"),
         ("{}", "the record has no missed_payment"),
         ('{"missed_payment": "perhaps"}', "'perhaps' is not one of"),
-        ('{"missed_payment": "no", "height": 1}', "height, which no one asked for"),
+        ('{"missed_payment": "no", "height": 1}', "height, which is not asked for"),
     ],
 )
 def test_a_record_that_does_not_fit(

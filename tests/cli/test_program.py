@@ -211,3 +211,16 @@ def test_no_sentence_repeats_a_password(demo_folder: Path) -> None:
         assert result.exit_code == 2
         assert "postgres://…@db" in result.stderr
         assert "hun" not in result.stderr
+
+
+@pytest.mark.parametrize("path", _every_command(), ids=" ".join)
+def test_every_option_says_what_it_is_for(path: list[str]) -> None:
+    with click.Context(main) as ctx:
+        command: click.Command = main
+        for name in path:
+            assert isinstance(command, click.Group)
+            found = command.get_command(ctx, name)
+            assert found is not None
+            command = found
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    assert not [one.opts[-1] for one in options if not one.help]

@@ -180,6 +180,45 @@ COMMANDS = {
     "separated by commas",
     "compare people.csv --schema schema.json --epsilon 1 --methods foo": "unknown method 'foo'; "
     "write all, or some of",
+    # tried by newcomers
+    "schema check tab.yaml": "line 2, column 1: a tab; indent with spaces",
+    "schema check colon.yaml": "line 1, column 5: a colon inside a value; put the value in",
+    "schema check list.yaml": "it holds a list, not keys with values; discreet schema new DATA",
+    "schema check blank.yaml": "it holds nothing, not keys with values; discreet schema new DATA",
+    "survey check blank.yaml": "it holds nothing, not keys with values; discreet survey new writes",
+    f"train spaces.csv {TRAIN}": "names must be the same to the letter: rename ' income'",
+    f"train upper.csv {TRAIN}": "rename 'Age' to 'age', 'Income' to 'income', 'City' to 'city'",
+    f"train thousand.csv {TRAIN}": "list it in missing_tokens; numbers are written like 1234.5",
+    f"train '' {TRAIN}": "the name of the table is empty; write a file, such as people.csv",
+    "compare upper.csv --schema schema.json": "lacks the columns age, income, city, bought; it has",
+    f"train people.csv {TRAIN} --budget-file led.json --budget-total 9": "the total of a ledger "
+    "cannot be changed: leave it out",
+    f"train people.csv {TRAIN} --budget-file blank.yaml": "blank.yaml: this is not a ledger",
+    "train people.csv --schema schema.json --epsilon 1 -o ''": "--output is empty; write the name",
+    "predict noversion.json people.csv": 'this model has no version; write "version": 3',
+    "demo --out people.csv": "people.csv: is a file; choose another name for the folder",
+    "compare people.csv --schema schema.json --trust ''": "unknown trust model ''; write some of",
+    "compare people.csv --schema schema.json --methods auto --trust central": "write some of "
+    "histogram, moments, smooth, global, or another --trust",
+    "local report plan.json me.json --store kept": "which is not asked for; remove it",
+    "local report plan.json old.json --store kept": "age: 200 lies outside the public bounds "
+    "[0, 125]; correct the answer",
+    "survey new -o q.yaml": "q.yaml: exists already; delete it, or choose another name",
+    "announce q.yaml --example -o q2.yaml": "q2.yaml: exists already; delete it, or choose another",
+    "survey answer q.yaml maybe.json --store kept": "'maybe' is not one of the public values (no, "
+    "yes); correct the answer",
+    "survey answer q.yaml few.json --store kept": "sleep: there is no answer; add one",
+    'survey estimate tally.json "burnout = yes or"': "the predicate ends where an answer or "
+    "question is expected; write for example",
+    'survey estimate tally.json "(burnout = yes"': "ends where a closing parenthesis is expected",
+    'survey estimate tally.json "burnout = yes)"': "has ')' where and, or, or its end is expected",
+    "announce people.csv --example -o a.yaml": "this is not a collection: it does not begin with "
+    "an opening brace as JSON does, so it is another file, perhaps a table; discreet local plan or",
+    "verify http://127.0.0.1:1/s/x": "Connection refused; check the address and the network",
+    "audit people.csv": "this is not a plan, questionnaire, manifest or model",
+    "audit mine.py": "mine.py: which name in it? write mine.py:NAME",
+    "audit mine.py:subject": "mine has no 'subject'; write a name that it defines",
+    "budget blank.yaml": "this is not a ledger",
 }
 
 
@@ -200,10 +239,42 @@ def wrong_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = "survey tally q.yaml sheets.csv -o tally.json"
         assert runner.invoke(main, made.split()).exit_code == 0
         _foreign_sheets()
+        _by_newcomers()
         shutil.copy("people.csv", "people.jsonl")
     finally:
         os.chdir(before)
     return folder
+
+
+def _by_newcomers() -> None:
+    """What people write who see the program for the first time."""
+    runner, one = CliRunner(), "30,3,Oslo,yes\n31,4,Oslo,no\n"
+    sheet: dict[str, object] = {"burnout": "yes", "sleep": "badly", "medication": "no"}
+    sheet |= {"alcohol": 2, "overtime": "yes"}
+    for name, text in {
+        "tab.yaml": "a:\n\t- b\n",
+        "colon.yaml": "a: b: c\n",
+        "list.yaml": "- a\n- b\n",
+        "blank.yaml": "# nothing yet\n",
+        "q2.yaml": "# half an hour of work\n",
+        "spaces.csv": f"age, income, city, bought\n{one}",
+        "upper.csv": f"Age,Income,City,Bought\n{one}",
+        "thousand.csv": f'age,income,city,bought\n30,"1,000",Oslo,yes\n{one}',
+        "noversion.json": Path("m.json").read_text().replace('"version":', '"versoin":', 1),
+        "me.json": json.dumps(sheet),
+        "maybe.json": json.dumps(sheet | {"burnout": "maybe"}),
+        "few.json": json.dumps({"burnout": "yes"}),
+        "old.json": json.dumps({"age": 200, "income": 3, "city": "Oslo", "bought": "yes"}),
+        "mine.py": "x = 1\n",
+        "boom.py": "raise RuntimeError('no')\n",
+    }.items():
+        Path(name).write_text(text)
+    for line in (
+        "local plan schema.json --epsilon 2 --respondents 1000 -o plan.json",
+        f"train people.csv {TRAIN} --budget-file led.json --budget-total 2",
+    ):
+        assert runner.invoke(main, line.split()).exit_code == 0
+    Path("o.json").unlink()
 
 
 def _foreign_sheets() -> None:
@@ -256,6 +327,19 @@ def test_a_wrong_input_is_refused_with_the_way_out(line: str, said: str, run: Ru
     assert {path: when for path, when in after.items() if path.suffix != ".lock"} == before
 
 
+def test_a_program_that_fails_is_named_not_traced(run: Run) -> None:
+    result = run("audit boom.py:x")
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit), "a traceback"
+    assert "boom cannot be imported (RuntimeError: no); run it by itself first" in result.stderr
+
+
+def test_a_figure_that_a_paper_does_not_have_is_refused(run: Run, tmp_path: Path) -> None:
+    result = run(f"reproduce surveys --figure 99 --quick --out {tmp_path}")
+    assert result.exit_code == 2
+    assert "surveys has no figure 99; write one of 2, 6" in result.stderr
+
+
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_odd_tables_that_are_right_are_accepted(name: str, run: Run) -> None:
     assert run(f"train {name} {TRAIN}").exit_code == 0
@@ -285,6 +369,11 @@ def test_a_handful_of_sheets_says_how_little_it_tells(run: Run) -> None:
     Path("handful.csv").write_text("".join(lines[:6]))
     result = run("survey tally q.yaml handful.csv -o t.json")
     Path("t.json").unlink()
+    Path("handful.csv").write_text("".join(lines[:2]))
+    one = run("survey tally q.yaml handful.csv -o t.json")
+    Path("t.json").unlink()
+    assert "counted    1 sheet\n" in one.stdout
+    assert "1 sheet is few: shares" in one.stderr
     assert "5 sheets are few: shares of the classes have a standard error of up to" in result.stderr
     assert "'discreet survey size' says how many people it takes" in result.stderr
 

@@ -147,7 +147,7 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
     [
         (lambda text: text[:-40], "truncated"),
         (lambda text: "", "is empty"),
-        (lambda text: "[]", "JSON object"),
+        (lambda text: "[]", "holds a list, not keys with values"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
         (lambda text: text.replace('"version": 4', '"version": 5'), "update discreet"),
         (lambda text: text.replace('"version": 4', '"version": 3'), "version 3"),

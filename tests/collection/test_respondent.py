@@ -227,7 +227,7 @@ def test_a_lost_report_among_several_is_not_drawn_again(
         ({"age": 30.5}, "age: 30.5 is not a whole number"),
         ({"income": -1}, "income: -1 lies outside"),
         ({"income": "much"}, "income: 'much' is not a number"),
-        ({"height": 180, "hair": "red"}, "hair, height, which no one asked for"),
+        ({"height": 180, "hair": "red"}, "hair, height, which is not asked for"),
     ],
 )
 @pytest.mark.parametrize("numeric", ["bins", "gaussian"])

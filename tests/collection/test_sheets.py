@@ -60,7 +60,7 @@ def test_a_lost_race_returns_the_winners_sheet(survey, answers):
     ("change", "words"),
     [
         ({"smokes": "perhaps"}, "smokes: 'perhaps'"),
-        ({"weight": 70}, "weight, which no one asked for"),
+        ({"weight": 70}, "weight, which is not asked for"),
         ({"smokes": None}, "smokes"),
         ({"age": 17}, "public bounds"),
         ({"sick": None}, "sick"),

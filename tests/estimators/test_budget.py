@@ -132,7 +132,9 @@ def test_what_is_charged_is_what_is_promised(nb):
     (entry,) = budget.read().entries
     assert (entry.epsilon, entry.delta) == (promise.epsilon, promise.delta)
     assert entry.what == f"{nb.__name__}.fit"
-    assert promise.account == Account("memory.json", 1, promise.epsilon, promise.delta, (100, 1e-3))
+    assert promise.account == Account(
+        "MemoryLedger", 1, promise.epsilon, promise.delta, (100, 1e-3)
+    )
 
 
 def test_a_release_of_more_than_was_paid_for_is_held_back():
@@ -279,7 +281,7 @@ def test_the_best_estimator_tells_the_whole_account():
         with pytest.warns(PrivacyWarning):
             search = GridSearchCV(nb, {"bins": [2, 3, 4]}, cv=5).fit(X, y)
         promise = search.best_estimator_.guarantee_
-        limit = ", of 40 (memory.json)" if budget else " (in this process alone)"
+        limit = ", of 40 (MemoryLedger)" if budget else " (in this process alone)"
         account = f"Account of these people: 16 releases cost epsilon 32 together{limit}."
         assert account in str(promise)
         assert "epsilon = 2 per person for this release" in str(promise)
@@ -430,10 +432,26 @@ def test_nothing_dearer_than_what_was_paid_is_stated():
     """In epsilon or in delta: each alone would be a promise that nobody paid for."""
     till = object.__new__(Till)
     till.name, till.paid, till.prepared, till.account = "CentralNB", Guarantee(1.0, 1e-6), "", None
+    till.rows, till.budget = (lambda: np.empty(0, np.uint64)), MemoryLedger(1.0)
     assert till.stated(Guarantee(0.5, 1e-6)).epsilon == 0.5
     for dearer in (Guarantee(1.5, 1e-6), Guarantee(1.0, 1e-5)):
         with pytest.raises(PrivacyError, match="more than was paid for"):
             till.stated(dearer)
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_a_fit_that_failed_cost_nobody_anything(nb):
+    """Whoever corrects a bound and fits again is not told of two fits."""
+    X, y = people(150, seed=91)
+    narrow = Schema([Numeric("size", 0, 1), Categorical("flag", [0, 1])], "class", ["no", "yes"])
+    with apart():
+        with pytest.raises(SchemaError, match="lies outside"):
+            nb(schema=narrow).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PrivacyWarning)
+            nb(schema=SCHEMA).fit(X, y)
+        with pytest.warns(PrivacyWarning, match="2 fits"):
+            nb(schema=SCHEMA).fit(X, y)
 
 
 def test_no_person_has_spent_more_than_is_told():

@@ -5,7 +5,7 @@
    are cut, and whether step 5 takes place. If there are too few, 30 % chooses the best features.
 3. The rest: each used feature's class-by-cell table. A record is in one cell of each.
 4. Post-processing: class totals pooled over all tables.
-5. With people enough, 5 to 10 % of the budget chooses between a few scorings. With more of them
+5. With enough people, 5 to 10 % of the budget chooses between a few scorings. With more of them
    a third to two thirds correct what the model gets wrong instead (corrections.py).
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the

@@ -43,16 +43,30 @@ class Stated:
     )
 )
 @click.argument("subject")
-@click.option("--epsilon", type=float, help="Of a mechanism or of CentralNB.")
-@click.option("--delta", type=float, default=0.0, help="Of CentralNB or of discrete-gaussian.")
-@click.option("--size", type=click.IntRange(1), default=4, show_default=True, help="Of its domain.")
+@click.option("--epsilon", type=float, help="Epsilon of the mechanism or of CentralNB.")
+@click.option("--delta", type=float, default=0.0, help="Delta of CentralNB or discrete-gaussian.")
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Values in the domain of a mechanism.",
+)
 @click.option("--schema", help="The public description of a table, for CentralNB.")
-@click.option("--method", default="histogram", show_default=True, help="Of CentralNB.")
-@click.option("--samples", type=int, default=4000, show_default=True, help="Of each input.")
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="For drawing them.")
-@click.option("--confidence", type=float, default=0.99, show_default=True)
-@click.option("--paths", type=int, default=50_000, show_default=True, help="To enumerate at most.")
-@click.option("--processes", type=int, default=2, show_default=True)
+@click.option("--method", default="histogram", show_default=True, help="Method of CentralNB.")
+@click.option("--samples", type=int, default=4000, show_default=True, help="Samples of each input.")
+@click.option(
+    "--seconds", type=float, default=60.0, show_default=True, help="Time for drawing samples."
+)
+@click.option(
+    "--confidence", type=float, default=0.99, show_default=True, help="Confidence of the bound."
+)
+@click.option(
+    "--paths", type=int, default=50_000, show_default=True, help="Most paths to enumerate."
+)
+@click.option(
+    "--processes", type=int, default=2, show_default=True, help="Processes that draw samples."
+)
 @click.option("--statistical", is_flag=True, help="Draw samples even where all was enumerated.")
 @json_option
 def audit(
@@ -99,6 +113,8 @@ def _subject(name: str, stated: Stated) -> Subject:
     from discreet.audit import of_classifier, of_mechanism
     from discreet.schema import Schema
 
+    if name.endswith(".py"):
+        raise SchemaError(f"{name}: which name in it? write {name}:NAME")
     if os.path.exists(name):
         return _of_file(name)
     if ":" in name:
@@ -147,9 +163,15 @@ def _foreign(name: str) -> Subject:
         sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
         place = os.path.basename(place).removesuffix(".py")
     try:
-        found: Any = getattr(import_module(place), member)
-    except (ImportError, AttributeError) as error:
-        raise SchemaError(f"{name}: {error}") from None
+        module = import_module(place)
+    except Exception as error:  # whatever a program of somebody else's does
+        raise SchemaError(
+            f"{name}: {place} cannot be imported ({type(error).__name__}: {error}); "
+            "run it by itself first"
+        ) from None
+    if not hasattr(module, member):
+        raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
+    found: Any = getattr(module, member)
     made = found
     if callable(found) and not isinstance(found, Subject):
         with suppress(TypeError):  # a function that wants arguments makes no subject

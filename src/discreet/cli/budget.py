@@ -102,11 +102,11 @@ def _account(path: str) -> Account:
     from discreet.collection.store import FolderStore
     from discreet.ledger import Entry, Ledger
 
+    if not os.path.isdir(path):
+        found = Ledger(path).read()
+        total = (found.epsilon, found.delta)
+        return Account(path, "ledger", total, found.left, found.entries, found.broken)
     with about(path):
-        if not os.path.isdir(path):
-            found = Ledger(path).read()
-            total = (found.epsilon, found.delta)
-            return Account(path, "ledger", total, found.left, found.entries, found.broken)
         store = FolderStore(path)
         charges = store.charges()
         if store.allowance is None and not charges:
@@ -153,7 +153,7 @@ def _print(account: Account) -> None:
     for one in account.entries:
         void = f" NOT KEPT: {'; '.join(one.void)}" if one.void else ""
         cost = rounded_up(one.epsilon), f"{one.delta:g}" if one.delta else ""
-        shown.add_row(one.when, one.what + void, one.who, *cost)
+        shown.add_row(one.when[:16].replace("T", " "), one.what + void, one.who, *cost)
     console().print(shown)
     total, left = account.total, [float(one) for one in account.left]
     also = f", delta {left[1]:g} of {total[1]:g}" if total[1] else ""
@@ -208,7 +208,9 @@ def read_promising(path: str) -> Any:
 
             return Questionnaire.read(path)
         text = read_text(path)
-        kind = str(parse(text, "document").get("format")).removeprefix("discreet/")
+        kind = str(
+            parse(text, "plan, questionnaire, manifest or model").get("format")
+        ).removeprefix("discreet/")
         if kind in KINDS:
             return collection_of(text)
         if kind == "manifest":

@@ -47,6 +47,10 @@ class Wording:
     formats: tuple[str, ...]
     file: str
 
+    def counted(self, number: int) -> str:
+        """So many reports or sheets, in words."""
+        return f"{number:,} {self.noun}{'s' * (number != 1)}"
+
     @property
     def metavar(self) -> str:
         """The document, as usage lines name it."""
@@ -226,7 +230,7 @@ def simulating(kind: Wording) -> click.Command:
             facts = {"output": output, f"{kind.noun}s": done}
             print_json({**facts, "guarantee": promise_body(promise)})
             return
-        note(f"{output}: {done:,} {kind.noun}s")
+        note(f"{output}: {kind.counted(done)}")
         note(str(promise))
 
     command.help = cleandoc(f"""

@@ -35,14 +35,43 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     show_default=True,
     help="Total per person; one or several, separated by commas.",
 )
-@click.option("--trust", default="central,federated,survey,local", show_default=True)
+@click.option(
+    "--trust",
+    default="central,federated,survey,local",
+    show_default=True,
+    help="Trust models, separated by commas.",
+)
 @click.option(
     "--methods", help="Names separated by commas, or all; a few of each trust model if left out."
 )
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(2, 1024), default=8, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Parts of the rows, each tested once.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often the rows are dealt into folds.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(2, 1024),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same figures.",
+)
 @click.option("--report", type=OUTPUT, help="Also write a report: one HTML file.")
 @json_option
 def compare(
@@ -105,7 +134,7 @@ def _methods(text: str | None, trust: str) -> tuple[str, ...]:
     from discreet.report.methods import METHODS, TRUST, defaults
 
     trusts = tuple(part.strip() for part in trust.split(",") if part.strip())
-    for one in trusts:
+    for one in trusts or ("",):
         if one not in TRUST:
             raise SchemaError(f"unknown trust model {one!r}; write some of {', '.join(TRUST)}")
     if text is None:
@@ -120,18 +149,23 @@ def _methods(text: str | None, trust: str) -> tuple[str, ...]:
             )
     kept = tuple(name for name in dict.fromkeys(names) if METHODS[name].trust in trusts)
     if not kept:
-        raise SchemaError(f"none of {text} belongs to the trust models {', '.join(trusts)}")
+        fitting = (name for name, one in METHODS.items() if one.trust in trusts)
+        raise SchemaError(
+            f"none of {text} belongs to the trust models {', '.join(trusts)}; write some of "
+            f"{', '.join(fitting)}, or another --trust"
+        )
     return kept
 
 
 def _rows(data: str, schema: Schema) -> tuple[Any, Any]:
+    from discreet.encoding import lacks
     from discreet.tables.engines import open_table
 
     opened = open_table(data)
     wanted = [*schema.names, schema.target]
     lacking = [name for name in wanted if name not in opened.columns]
     if lacking:
-        raise SchemaError(f"the table lacks {', '.join(lacking)}")
+        raise SchemaError(f"the table {lacks(lacking, list(opened.columns))}")
     frame = opened.select(*wanted).to_pandas()
     return frame[list(schema.names)], frame[schema.target].to_numpy()
 
@@ -154,17 +188,21 @@ def print_comparison(found: Comparison) -> None:
     )  # fmt: skip
     for cell in [*(found.best(trust, focus) for trust in found.trusts), found.exact]:
         costs.add_row(
-            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "the trainer",
-            _share(cell), f"{cell.scores.log_loss:.3f}", f"{cell.scores.calibration_error:.3f}",
-            f"{cell.seconds:.2f} s",
+            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "trainer",
+            _share(cell), f"{cell.log_loss:.2f} ±{_half(cell.log_loss_interval):.2f}",
+            f"{100 * cell.calibration_error:.1f} ±{100 * _half(cell.calibration_interval):.1f}",
+            f"{cell.seconds:.2f}",
             f"{cell.bytes_per_person:,.{0 if cell.bytes_per_person >= 10 else 1}f}",
         )  # fmt: skip
     printer.print(costs)
     label, share = found.majority
     printer.print(
-        f"always “{label}”: {100 * share:.1f} %. calib.: mean gap between confidence and hit rate; "
-        "time to train; bytes sent by or for each person."
+        f"always “{label}”: {100 * share:.1f} %. Accuracy and calib. (mean gap between confidence "
+        "and hit rate) in %, time to train in s, bytes sent by or for each person; ± is a 95 % "
+        "interval."
     )
+    for remark in found.remarks:
+        printer.print(remark)
     for name, why in found.skipped.items():
         printer.print(f"left out: {name}, because {why}")
     if found.needed is not None:
@@ -188,9 +226,12 @@ def _by_epsilon(found: Comparison) -> Any:
     return made
 
 
+def _half(interval: tuple[float, float]) -> float:
+    return (interval[1] - interval[0]) / 2
+
+
 def _share(cell: Any) -> str:
-    low, high = cell.interval
-    return f"{100 * cell.accuracy:.1f} ± {50 * (high - low):.1f}"
+    return f"{100 * cell.accuracy:.1f} ±{100 * _half(cell.interval):.1f}"
 
 
 @click.command(
@@ -203,8 +244,14 @@ def _share(cell: Any) -> str:
 @click.option("--figure", help="Only this figure.")
 @click.option("--repeats", type=click.IntRange(min=2), help="Repetitions of every cell.")
 @click.option("--quick", is_flag=True, help="Fewer points and repetitions: minutes, not hours.")
-@click.option("--out", type=OUTPUT_FOLDER, default="papers", show_default=True)
-@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option(
+    "--out",
+    type=OUTPUT_FOLDER,
+    default="papers",
+    show_default=True,
+    help="Folder for pages and plots.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes.")
 @json_option
 def reproduce(
     paper: str,

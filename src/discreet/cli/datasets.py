@@ -113,7 +113,11 @@ def _row(name: str, rows: int | None, schema: Schema, source: str) -> dict[str, 
     help="People in the mortgage population.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which people."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the mortgage population.",
 )
 @json_option
 def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:

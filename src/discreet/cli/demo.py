@@ -31,9 +31,15 @@ __all__ = ["demo"]
     type=click.IntRange(min=100),
     default=20_000,
     show_default=True,
-    help="Invented people; of another dataset, at most so many rows.",
+    help="Invented people; with another dataset, the most rows to use.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same people.",
+)
 @click.option(
     "--out",
     type=OUTPUT_FOLDER,
@@ -46,9 +52,9 @@ __all__ = ["demo"]
 def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_json: bool) -> None:
     """Train the same classifier under every trust model and compare.
 
-    Who will miss a mortgage payment? The people are invented, drawn from a law that is written
-    down in discreet.datasets. The report is one HTML file; it opens in the browser where there is
-    one and the terminal is somebody's.
+    Who will miss a mortgage payment? The people are invented: they are drawn from a distribution
+    that is written down in discreet.datasets. The report is one HTML file; it opens in a browser
+    if the command runs in a terminal on a computer that has one.
     """
     from discreet.report.comparison import Settings, compare
 
@@ -126,8 +132,10 @@ def _print(people: Dataset, found: Any, model: NaiveBayesModel, files: dict[str,
         from discreet.datasets import MORTGAGE_BAYES_ACCURACY
 
         best = 100 * MORTGAGE_BAYES_ACCURACY
-        printer.print(f"Nobody can be right for more than {best:.1f} %: the law is known.")
-    printer.print("\nWhat the model of the curator knows, at epsilon 1", style="bold")
+        printer.print(
+            f"No classifier can be right for more than {best:.1f} %: the distribution is known."
+        )
+    printer.print("\nWhat the curator's model knows, at epsilon 1", style="bold")
     model.show(strongest=6)
     printer.print(f"\nReport: {files['report']}", style="bold")
     printer.print("Next", style="bold")

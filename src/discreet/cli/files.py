@@ -24,6 +24,7 @@ __all__ = [
     "OUTPUT_FOLDER",
     "check_outputs",
     "folder",
+    "refuse_existing",
     "replacing",
     "write",
 ]
@@ -50,10 +51,14 @@ def check_outputs(context: click.Context) -> None:
     named: dict[str, click.Parameter] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
-        if not isinstance(param.type, Output) or not value:
+        if not isinstance(param.type, Output) or value is None:
             continue
+        if not value:
+            raise FormatError(f"{_name(param)} is empty; write the name of a {param.type.name}")
         _refuse_inputs(value, context)
         real = os.path.realpath(value)
+        if param.type is OUTPUT_FOLDER and os.path.exists(value) and not os.path.isdir(value):
+            raise FormatError(f"{value}: is a file; choose another name for the folder")
         if param.type is OUTPUT:
             _refuse_unwritable(value)
             if real in named:
@@ -133,6 +138,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _refuse_inputs(path, context)
     with documents.replacing(path) as draft:
         yield draft
+
+
+def refuse_existing(path: str | None) -> None:
+    """Keep a file that somebody may have edited by hand: a new one to edit never replaces it."""
+    if path is not None and os.path.isfile(path):
+        raise FormatError(f"{path}: exists already; delete it, or choose another name")
 
 
 def write(path: str | Path, content: str | bytes) -> None:

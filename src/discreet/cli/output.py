@@ -22,6 +22,7 @@ __all__ = [
     "note",
     "print_facts",
     "print_json",
+    "print_promise",
     "progress",
     "quiet",
     "quiet_option",
@@ -78,6 +79,20 @@ def note(line: str) -> None:
 def warn(sentence: str) -> None:
     """Say on standard error what should give pause; the command goes on."""
     note(f"discreet: {sentence}")
+
+
+def print_promise(promise: Any, printer: Console | None = None) -> None:
+    """Print a guarantee in words, on standard output unless a console is given.
+
+    A terminal gets lines that fit; a file or another program the lines as they are.
+    """
+    from discreet.report.terminal import Hanging
+
+    printer = printer or console()
+    if printer.is_terminal:
+        printer.print(Hanging(str(promise)))
+    else:
+        printer.print(str(promise), soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:

@@ -185,17 +185,17 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
 def _print_scores(scores: Scores) -> None:
     body, printer = scores.to_body(), console()
     label = body["baseline"]["class"]
-    lines = (
+    shown = table(f"{scores.rows:,} rows", "score", ">value", ">95 % interval", "")
+    for name, value, (low, high), remark in (
         ("accuracy", body["accuracy"], body["interval"], ""),
         ("baseline", body["baseline"]["accuracy"], body["baseline"]["interval"],
-         f"   always {label!r}"),
+         f"always {label!r}"),
         ("log loss", body["log_loss"], body["log_loss_interval"], ""),
         ("calibration error", body["calibration_error"], body["calibration_interval"],
-         "   mean gap between confidence and hit rate"),
-    )  # fmt: skip
-    printer.print(f"{'rows':<18} {scores.rows:,}")
-    for name, value, (low, high), remark in lines:
-        printer.print(f"{name:<18} {value:.4f}   95 % interval {low:.4f} to {high:.4f}{remark}")
+         "mean gap between confidence and hit rate"),
+    ):  # fmt: skip
+        shown.add_row(name, f"{value:.4f}", f"{low:.4f} to {high:.4f}", remark)
+    printer.print(shown)
     by_class = table("by class", "class", ">rows", ">precision", ">recall")
     for name, one in body["classes"].items():
         parts = [(one[key], one[f"{key}_interval"]) for key in ("precision", "recall")]
@@ -289,7 +289,8 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
 def export(model: str, kind: str, output: str, as_json: bool) -> None:
     """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.
 
-    ONNX: one input a feature, of shape (rows, 1), text or double; outputs label and probabilities.
+    ONNX: one input per feature, of shape (rows, 1), text or double; the outputs are label and
+    probabilities.
     skops: load it with trusted=["discreet.model.export.ModelClassifier"].
     """
     from discreet.model import NaiveBayesModel
@@ -310,7 +311,14 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
     )
 )
 @click.argument("model")
-@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True)
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="How many records.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="The same records again.")
 @click.option(
     "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ import click
 
 from discreet.cli import Commands
 from discreet.cli.drafting import asked
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import OUTPUT, refuse_existing, write
 from discreet.cli.output import console, example, json_option, note, print_json, progress, table
-from discreet.errors import DiscreetError, FormatError, PrivacyWarning, SchemaError
+from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
     from discreet.schema import Feature, Schema
@@ -55,8 +54,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     """
     from discreet.drafting import SchemaDraft
 
-    if output is not None and os.path.exists(output):
-        raise FormatError(f"{output}: exists already; delete it, or choose another name")
+    refuse_existing(output)
     draft = SchemaDraft.of_source(data, target, table)
     asking = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
     if asking:
@@ -82,7 +80,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     "--categorical",
     multiple=True,
     metavar="A,B",
-    help="Columns of numbers that are categories; several with commas.",
+    help="Columns of numbers that are categories; separate several by commas.",
 )
 @click.option(
     "--missing-token", "tokens", multiple=True, help="A spelling of missing, such as '?'."
@@ -95,7 +93,7 @@ def infer(
     tokens: tuple[str, ...],
     output: str | None,
 ) -> None:
-    """Take a schema from DATA, and say what was thereby taken from it.
+    """Infer a schema from DATA, and list everything that was taken from the data.
 
     What a schema says is public. A warning on standard error names everything that now comes
     from private data: replace it by what you knew before you looked.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import OUTPUT, refuse_existing, write
 from discreet.cli.output import example, json_option, note, print_facts, print_json, progress
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError, about
 
@@ -73,6 +73,7 @@ def announce(
     if as_example == (words is not None):
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
+        refuse_existing(output)
         write(output, example_of(collection, _slug(document)))
         note(f"{output}: complete it, then: discreet announce {document} {output}")
         return
@@ -115,8 +116,14 @@ def announce(
     envvar="DISCREET_DATABASE",
     help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on.",
+)
 @click.option("--address", help="How people reach it, as https://survey.example.org.")
 @click.option("--certificate", help="For TLS: a certificate file,")
 @click.option("--certificate-key", help="and its key.")

@@ -18,7 +18,16 @@ import click
 
 from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
 from discreet.cli.files import OUTPUT, replacing, write
-from discreet.cli.output import console, example, json_option, note, print_json, progress, warn
+from discreet.cli.output import (
+    console,
+    example,
+    json_option,
+    note,
+    print_json,
+    print_promise,
+    progress,
+    warn,
+)
 from discreet.errors import EstimationError, FormatError, about
 from discreet.schema import text_of
 
@@ -75,7 +84,7 @@ def shuffling(kind: Wording) -> click.Command:
         if as_json:
             print_json({"output": output, "passed_on": len(reports), **_facts(counted)})
             return
-        click.echo(f"passed on  {len(reports):,} {kind.noun}s under new ids, in random order")
+        click.echo(f"passed on  {kind.counted(len(reports))} under new ids, in random order")
         click.echo(
             f"left out   {counted.repeated:,} repeated, {counted.rejected.total():,} invalid"
         )
@@ -84,7 +93,7 @@ def shuffling(kind: Wording) -> click.Command:
     Strip ids and order from all {kind.noun}s of one shuffle: the step of an anonymiser.
 
     Repetitions and what nobody could have sent are left out first, because afterwards nobody can
-    tell them. Delete what was received, and keep no record of who sent what or when. If the
+    recognise them. Delete what was received, and keep no record of who sent what or when. If the
     {kind.metavar} is a shuffled one and there are too few {kind.noun}s to hide in, none is written.
     """)
     return command
@@ -137,7 +146,7 @@ def tallying(kind: Wording) -> click.Command:
         if as_json:
             print_json({"output": output, **_facts(counted)})
         else:
-            _print_tally(counted, output)
+            _print_tally(kind, counted, output)
         if merge and blind:
             warn(
                 "tallies of Parquet files keep a sample of their ids, so only many "
@@ -188,8 +197,9 @@ def _doubts(kind: Wording, tally: Tally[Any], expected: int | None) -> Iterator[
         )
     error = _class_error(kind, collection, people)
     if error > WEAK:
+        are = "is" if people == 1 else "are"
         yield (
-            f"{people:,} {kind.noun}s are few: shares of the classes have a standard error of up "
+            f"{kind.counted(people)} {are} few: shares of the classes have a standard error of up "
             f"to {100 * error:.0f} percentage points; 'discreet {kind.group} size' says how many "
             "people it takes"
         )
@@ -288,9 +298,9 @@ def _facts(tally: Tally[Any]) -> dict[str, Any]:
     }
 
 
-def _print_tally(tally: Tally[Any], output: str) -> None:
+def _print_tally(kind: Wording, tally: Tally[Any], output: str) -> None:
     facts = _facts(tally)
-    click.echo(f"counted    {tally.reports:,} {tally.collection.noun}s")
+    click.echo(f"counted    {kind.counted(tally.reports)}")
     if tally.people != tally.reports:
         click.echo(f"people     {tally.people:,}, if each sent {tally.collection.reports} reports")
     if "different" in facts:
@@ -361,7 +371,7 @@ def training(kind: Wording) -> click.Command:
             print_json({**facts, "prior": prior, "guarantee": promise_body(model.guarantee)})
             return
         printer = console()
-        printer.print(str(model.guarantee))
+        print_promise(model.guarantee)
         printer.print(f"\n{kind.noun + 's':<10} {reports:,} counted")
         printer.print(f"features   {len(model.factors)} of {len(model.schema.features)}")
         shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())

@@ -50,7 +50,13 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option("--schema", "path", required=True, help="The public description of DATA.")
 @click.option("--epsilon", required=True, type=float, help="The budget of this training.")
 @click.option("--delta", default=0.0, show_default=True, help="Allows Gaussian noise.")
-@click.option("--method", type=click.Choice(METHODS), default="histogram", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="histogram",
+    show_default=True,
+    help="How statistics are made.",
+)
 @click.option("--allocation", type=Shares(), help="Shares of the budget by feature.")
 @click.option("--bins", type=click.IntRange(1, 1024), help="Equal bins of every numeric feature.")
 @click.option(
@@ -60,7 +66,7 @@ class Shares(click.ParamType[dict[str, float]]):
     "--corrections/--no-corrections",
     default=True,
     show_default=True,
-    help="With people enough, part of the budget counts what the model so far gets wrong.",
+    help="With enough people, part of the budget counts what the model so far gets wrong.",
 )
 @click.option("--table", help="The table's name, for a database URL.")
 @click.option("--budget-file", help="A ledger beside the data: this training is charged to it.")
@@ -69,7 +75,9 @@ class Shares(click.ParamType[dict[str, float]]):
 )
 @click.option("--budget-total-delta", type=float, default=0.0, help="Total delta of a new ledger.")
 @click.option(
-    "--void", is_flag=True, help="Charge even a promise that is not kept, and mark the ledger so."
+    "--void",
+    is_flag=True,
+    help="Charge even a promise that is not kept, and mark the ledger as broken.",
 )
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
 @click.option(
@@ -98,9 +106,10 @@ def train(
     """Train a classifier on DATA under a promise to everyone in it.
 
     DATA is a CSV or Parquet file, a glob, a database URL, or spark:PATH; it is counted where it
-    lies. Noise comes from the cryptographic source. With a ledger, the training is charged before
-    the first noise is drawn, refused if the total would be overdrawn, and never refunded. What
-    keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused, too.
+    is stored. Noise comes from the cryptographic source. With a ledger, the training is charged
+    before the first noise is drawn, refused if the total would be overdrawn, and never refunded.
+    What keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused,
+    too.
     """
     from discreet.central.budget import PUBLIC, Settings
     from discreet.central.training import Method, check, promised, rehearse
@@ -144,7 +153,7 @@ def train(
         body = {"output": output, "method": method, "guarantee": promise.to_body()}
         print_json(body | ({} if spending is None else {"budget": _state(spending)}))
         return
-    costs = [f"  {rounded_up(charge.epsilon)}  {charge.name}" for charge in promise.charges]
+    costs = [f"  {rounded_up(charge.epsilon):<10} {charge.name}" for charge in promise.charges]
     lines = [str(promise), *costs]
     note(f"{output}: {method}, {len(public.features)} features")
     click.echo("\n".join(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,10 @@ def verify(url: str | None, release: str | None, listed: bool, as_json: bool) ->
             try:
                 answer = client.get(address)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise FormatError(f"{address}: cannot be reached: {error}") from None
+                reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
+                raise FormatError(
+                    f"{address}: cannot be reached: {reason}; check the address and the network"
+                ) from None
             policy = answer.headers.get("content-security-policy", "")
             return answer.status_code, answer.content, policy
 

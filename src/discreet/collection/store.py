@@ -113,8 +113,8 @@ class Store(abc.ABC):
             raise PrivacyError(
                 f"this person has answered collections that together cost epsilon "
                 f"{rounded_up(spent)}; this one costs {rounded_up(epsilon)} more, but only "
-                f"{allowed:g} is allowed in total. Every answer is drawn anew, so answering many "
-                "similar collections reveals the truth. If you accept the cost, allow "
+                f"{allowed:g} is allowed in total. Each answer is drawn by itself, so answering "
+                "many similar collections reveals the truth. If you accept the cost, allow "
                 f"{total} in total: store.allow(), or --allow on the command line"
             )
 

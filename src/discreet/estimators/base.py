@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
+from discreet.encoding import lacks
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
@@ -70,6 +71,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reading X and y, setting what was learnt, and predicting from ``model_``."""
 
     _rules: ClassVar[Mapping[str, Rule]]
+    _bounded: ClassVar[bool] = False
+    """Whether numbers of an inferred schema need bounds."""
 
     schema: Any
     classes_: NDArray[Any]
@@ -146,7 +149,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given: Given,
     ) -> Schema:
         """A schema from the data itself."""
-        return schema_of(columns, kinds, classes, given, bounded=False)
+        return schema_of(columns, kinds, classes, given, bounded=self._bounded)
 
     def _learnt(
         self,
@@ -189,8 +192,10 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """X as an array or a frame whose columns keep their types."""
         if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):  # polars
             X = X.collect()
-        if type(X) is dict:
-            raise SchemaError("X is a dict; give a data frame, such as pandas.DataFrame(X)")
+        records = isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1])
+        if type(X) is dict or records:
+            what = "list of records" if records else "dict"
+            raise SchemaError(f"X is a {what}; give a data frame, such as pandas.DataFrame(X)")
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             _check_unique(X)
             X = validate_data(self, X, skip_check_array=True, reset=reset)
@@ -225,10 +230,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             named = dict(zip(self.feature_names_in_, columns, strict=True))
             lacking = [name for name in schema.names if name not in named]
             if lacking:
-                raise SchemaError(
-                    f"X lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)} of the "
-                    f"schema; it has {', '.join(map(str, named))}"
-                )
+                raise SchemaError(f"X {lacks(lacking, [str(name) for name in named])}")
             return {name: _checked(name, named[name]) for name in schema.names}
         if len(schema.names) != len(columns):
             raise SchemaError(

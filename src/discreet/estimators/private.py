@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from discreet.errors import PrivacyError, RefusedError, SchemaError
 from discreet.estimators import surroundings
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
-from discreet.estimators.columns import ColumnKind, schema_of
 from discreet.estimators.seen import SEEN, Hashes, Spent, rows_seen, seen_now
 from discreet.model import NaiveBayesModel
 from discreet.privacy import Account, Guarantee, rounded_up
@@ -70,7 +69,7 @@ class Till:
         self.account: Account | None = None
 
     def pay(self, promise: Guarantee) -> None:
-        """Charge the ledger, or remember what these people have spent in this process."""
+        """Charge the ledger, if there is one, and warn of what voids the promise."""
         promise = promise.under(
             schema=self.schema, simulated=self.simulated, prepared=self.prepared
         )
@@ -82,11 +81,14 @@ class Till:
         if self.budget is not None:
             spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
             self.account = spending.account(self.budget.path.name)
-        if not promise.simulated and math.isfinite(promise.epsilon):
-            spent = seen_now().fit(self.rows(), promise)
+        self.paid = promise
+
+    def _note(self, paid: Guarantee) -> None:
+        """Remember what was released; a fit that failed released nothing."""
+        if not paid.simulated and math.isfinite(paid.epsilon):
+            spent = seen_now().fit(self.rows(), paid)
             if self.budget is None:
                 self._tell(spent)
-        self.paid = promise
 
     def _tell(self, spent: Spent) -> None:
         if multiprocessing.parent_process() is not None and seen_now() is SEEN:
@@ -114,12 +116,14 @@ class Till:
                 f"{self.name} would release more than was paid for (epsilon "
                 f"{rounded_up(promise.epsilon)}); nothing is released: please report this"
             )
+        self._note(self.paid)
         return replace(promise.under(prepared=self.prepared), account=self.account)
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
     """An estimator that promises something to the people in the data."""
 
+    _bounded = True  # noise needs bounds
     _once: ClassVar[str]
     """Why there is no ``partial_fit``, and what to do instead."""
 
@@ -195,15 +199,6 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
     def partial_fit(self) -> Any:
         """Refused: every further look at the same people costs another epsilon."""
         raise RefusedError(f"{type(self).__name__} has no partial_fit: {self._once}")
-
-    def _described(
-        self,
-        columns: Mapping[str, Any],
-        kinds: list[ColumnKind],
-        classes: NDArray[Any],
-        given: Given,
-    ) -> Schema:
-        return schema_of(columns, kinds, classes, given, bounded=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -105,7 +105,7 @@ class Seen:
         self._mask = np.uint64(0)
 
     def fit(self, rows: Hashes, cost: Guarantee) -> Spent:
-        """Note a fit before it draws noise; gives what all fits of its people cost together.
+        """Note a fit that releases something; gives what all fits of its people cost together.
 
         Parameters
         ----------

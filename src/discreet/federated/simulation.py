@@ -1,6 +1,6 @@
 """Whole rounds in one process: every party with its own keys, every message signed and read.
 
-What a round costs and gives is thereby known before anyone is asked; the promise holds only
+So what a round costs and gives is known before anyone is asked; the promise holds only
 between parties that are really apart.
 """
 

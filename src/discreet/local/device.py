@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Integers
-from discreet.encoding import Cells, class_codes, numbers_of
+from discreet.encoding import Cells, class_codes, numbers_of, own_answer
 from discreet.errors import SchemaError
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.randomness import Random
@@ -58,16 +58,20 @@ def prepared(plan: Plan, record: Mapping[str, Any], question: int | None = None)
     schema = plan.schema
     unknown = sorted(str(name) for name in record.keys() - {*plan.names})
     if unknown:
-        raise SchemaError(f"the record holds {', '.join(unknown)}, which no one asked for")
+        raise SchemaError(
+            f"the record holds {', '.join(unknown)}, which is not asked for; remove it"
+        )
     if record.get(schema.target) is None:
-        raise SchemaError(f"the record has no {schema.target}")
+        raise SchemaError(f"the record has no {schema.target}; add it")
     target = Cells(Categorical(schema.target, schema.classes, optional=False))
-    classes = np.array([target.index(record[schema.target])], dtype=np.int64)
+    with own_answer():
+        classes = np.array([target.index(record[schema.target])], dtype=np.int64)
     names = schema.names if question is None else plan.questions[question].features
     if plan.projection is not None and not {*names} <= {*plan.original.names}:
         whole = {n: np.array([record.get(n)], dtype=object) for n in plan.original.names}
         record = {name: column[0] for name, column in plan.projection.columns(whole).items()}
-    return Records(classes, {name: _single(plan, name, record.get(name)) for name in names})
+    with own_answer():
+        return Records(classes, {name: _single(plan, name, record.get(name)) for name in names})
 
 
 def _single(plan: Plan, name: str, value: Any) -> NDArray[Any]:

@@ -101,7 +101,7 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """Share of rows that were predicted rightly."""
+        """Share of rows that were predicted correctly."""
         return self.hits / self.rows if self.rows else math.nan
 
     @property

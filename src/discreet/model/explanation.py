@@ -113,10 +113,10 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     from rich.console import Console
 
     from discreet.model import GaussianFactor
-    from discreet.report.terminal import table
+    from discreet.report.terminal import Hanging, table
 
     console = Console(markup=False, highlight=False, emoji=False)
-    console.print(str(model.guarantee), style="bold")
+    console.print(Hanging(str(model.guarantee)), style="bold")
     priors = table(f"{model.schema.target}: prior", "class", ">probability")
     for label, value in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
         priors.add_row(str(label), f"{value:.3f}")

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.documents import write_atomic
+from discreet.errors import SchemaError
 from discreet.papers.drawing import Figure, draw
 from discreet.papers.results import Cell, Results, Statement, Values, standard_error
 
@@ -173,6 +174,9 @@ def reproduce(name: str, run: Run, advance: Advance | None = None) -> Path:
         for cell in module.cells(run.quick)
         if run.figure is None or cell.figure.split()[0] in (run.figure, "all")
     ]
+    if not cells:
+        known = dict.fromkeys(cell.figure.split()[0] for cell in module.cells(run.quick))
+        raise SchemaError(f"{name} has no figure {run.figure}; write one of {', '.join(known)}")
     code, values = _digest(module), {}
     files = {cell: _kept(run, name, code, cell, repeats) for cell in cells}
     for cell, file in files.items():

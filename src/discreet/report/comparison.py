@@ -45,38 +45,78 @@ class Settings:
         return min(self.epsilons, key=lambda one: abs(math.log(one)))
 
 
+Interval = tuple[float, float]
+
+
+def resampled(values: Sequence[float], folds: int) -> Interval:
+    """95 % interval of the mean of one score over folds, for a model trained so.
+
+    Student's t with the variance of resampled scores corrected for the rows that training sets
+    share: s² (1/J + n_test/n_train), Nadeau and Bengio 2003. No score is below zero.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One for each training, at least two.
+    folds : int
+        Into which the rows were dealt.
+
+    Examples
+    --------
+    >>> low, high = resampled([0.8, 0.9], folds=2)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 1.95)
+    """
+    from scipy.stats import t
+
+    count, mean = len(values), float(np.mean(values))
+    spread = float(np.var(values, ddof=1)) * (1 / count + 1 / (folds - 1))
+    half = float(t.ppf(0.975, count - 1)) * math.sqrt(spread)
+    return max(0.0, mean - half), mean + half
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One method at one epsilon: pooled scores, and the accuracy of every fold."""
+    """One method at one epsilon, with the scores of every training."""
 
     trust: str
     method: str
     epsilon: float
-    scores: Scores
-    accuracies: tuple[float, ...]
-    test_share: float
+    parts: tuple[Scores, ...]
+    folds: int
     seconds: float
     bytes_per_person: float
 
     @property
     def accuracy(self) -> float:
         """Mean over the folds."""
-        return float(np.mean(self.accuracies))
+        return float(np.mean([part.accuracy for part in self.parts]))
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy of a model trained so.
+    def interval(self) -> Interval:
+        """95 % interval of the accuracy of a model trained so."""
+        low, high = resampled([part.accuracy for part in self.parts], self.folds)
+        return low, min(1.0, high)
 
-        Student's t with the variance of resampled scores corrected for the rows that training sets
-        share: s² (1/J + n_test/n_train), Nadeau and Bengio 2003.
-        """
-        from scipy.stats import t
+    @property
+    def log_loss(self) -> float:
+        """Mean over the folds."""
+        return float(np.mean([part.log_loss for part in self.parts]))
 
-        count = len(self.accuracies)
-        ratio = self.test_share / (1 - self.test_share)
-        spread = float(np.var(self.accuracies, ddof=1)) * (1 / count + ratio)
-        half = float(t.ppf(0.975, count - 1)) * math.sqrt(spread)
-        return max(0.0, self.accuracy - half), min(1.0, self.accuracy + half)
+    @property
+    def log_loss_interval(self) -> Interval:
+        """95 % interval of the log loss of a model trained so."""
+        return resampled([part.log_loss for part in self.parts], self.folds)
+
+    @property
+    def calibration_error(self) -> float:
+        """Mean over the folds."""
+        return float(np.mean([part.calibration_error for part in self.parts]))
+
+    @property
+    def calibration_interval(self) -> Interval:
+        """95 % interval of the calibration error of a model trained so."""
+        return resampled([part.calibration_error for part in self.parts], self.folds)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -86,8 +126,10 @@ class Cell:
             "epsilon": self.epsilon,
             "accuracy": self.accuracy,
             "interval": list(self.interval),
-            "log_loss": self.scores.log_loss,
-            "calibration_error": self.scores.calibration_error,
+            "log_loss": self.log_loss,
+            "log_loss_interval": list(self.log_loss_interval),
+            "calibration_error": self.calibration_error,
+            "calibration_interval": list(self.calibration_interval),
             "seconds": self.seconds,
             "bytes_per_person": self.bytes_per_person,
         }
@@ -101,14 +143,14 @@ class Needed:
     target: float
     people: int
     respondents: int | None
-    tried: tuple[tuple[int, float], ...]
+    tried: tuple[tuple[int, float, Interval], ...]
 
     @property
     def sentence(self) -> str:
         """In words."""
         start = f"The central classifier has {100 * self.target:.1f} % from {self.people:,} people"
         if self.respondents is None:
-            most, reached = self.tried[-1]
+            most, reached, _ = self.tried[-1]
             return (
                 f"{start}; a local collection reached {100 * reached:.1f} % with {most:,} "
                 "respondents, the most that were tried."
@@ -150,8 +192,26 @@ class Comparison:
     @property
     def majority(self) -> tuple[str, float]:
         """The most frequent class, and how often it is right."""
-        label, share = self.exact.scores.majority
+        pooled = self.exact.parts[0]
+        for part in self.exact.parts[1:]:
+            pooled += part
+        label, share = pooled.majority
         return text_of(label), share
+
+    @property
+    def remarks(self) -> list[str]:
+        """Where a trust model does not even reach the most frequent class."""
+        label, share = self.majority
+        found = []
+        for trust in self.trusts:
+            low = [e for e in self.settings.epsilons if self.best(trust, e).accuracy < share]
+            if low:
+                where = _listed([f"{e:g}" for e in low], " and ")
+                found.append(
+                    f"{trust}: less accurate than always saying “{label}” at epsilon {where}; it "
+                    "needs more people, fewer questions or a larger epsilon."
+                )
+        return found
 
     @property
     def answer(self) -> str:
@@ -181,6 +241,7 @@ class Comparison:
             "majority": {"class": label, "accuracy": share},
             "non_private": self.exact.to_body(),
             "results": [cell.to_body() for cell in self.cells],
+            "remarks": self.remarks,
             "best": {
                 trust: {f"{e:g}": self.best(trust, e).method for e in self.settings.epsilons}
                 for trust in self.trusts
@@ -192,8 +253,8 @@ class Comparison:
         }  # fmt: skip
 
 
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+def _listed(parts: Sequence[str], last: str = ", and ") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{last}{parts[-1]}"
 
 
 def compare(
@@ -265,38 +326,31 @@ class _Trial:
             for train, test in folds(self.y, one.folds, one.seed + repeat)
         ]
 
-    def _fitted(self, make: Callable[[int], Any]) -> tuple[Scores, list[float], float, Any]:
-        pooled: Scores | None = None
-        accuracies, seconds, estimator = [], 0.0, None
+    def _fitted(self, make: Callable[[int], Any]) -> tuple[tuple[Scores, ...], float, Any]:
+        parts, seconds, estimator = [], 0.0, None
         for number, (seed, train, test) in enumerate(self.splits()):
             estimator = make(1000 * seed + number)
             begun = time.perf_counter()
             estimator.fit(self.X.iloc[train], self.y[train])
             seconds += time.perf_counter() - begun
-            part = score(estimator.model_, self.X.iloc[test], self.y[test])
-            accuracies.append(part.accuracy)
-            pooled = part if pooled is None else pooled + part
-        assert pooled is not None
-        return pooled, accuracies, seconds / len(accuracies), estimator
+            parts.append(score(estimator.model_, self.X.iloc[test], self.y[test]))
+        return tuple(parts), seconds / len(parts), estimator
 
     def cell(self, name: str, epsilon: float) -> Cell:
         method, bins = METHODS[name], self.settings.bins
-        pooled, accuracies, seconds, last = self._fitted(
+        parts, seconds, last = self._fitted(
             lambda seed: method.make(self.schema, epsilon, bins, seed)
         )
-        share = 1 / self.settings.folds
         sent = self._bytes(method.trust, last)
-        return Cell(method.trust, name, epsilon, pooled, tuple(accuracies), share, seconds, sent)
+        return Cell(method.trust, name, epsilon, parts, self.settings.folds, seconds, sent)
 
     def exact(self) -> Cell:
         """Without noise: everything is known to whoever trains."""
         from discreet.estimators import MixedNB
 
-        pooled, accuracies, seconds, _ = self._fitted(lambda seed: MixedNB(schema=self.schema))
-        sent, share = self._record_bytes(), 1 / self.settings.folds
-        return Cell(
-            "none", "non-private", math.inf, pooled, tuple(accuracies), share, seconds, sent
-        )
+        parts, seconds, _ = self._fitted(lambda seed: MixedNB(schema=self.schema))
+        sent, folds = self._record_bytes(), self.settings.folds
+        return Cell("none", "non-private", math.inf, parts, folds, seconds, sent)
 
     def _records(self, count: int = 40) -> list[dict[str, Any]]:
         some = self.X.iloc[:count].copy()
@@ -340,7 +394,7 @@ class _Trial:
         target, method = max(central), max(local, key=lambda cell: cell.accuracy)
         splits = self.splits()[:4]
         people = len(splits[0][1])
-        tried = [(people, method.accuracy)]
+        tried = [(people, method.accuracy, method.interval)]
         while (
             tried[-1][1] < target - TOLERANCE and 4 * tried[-1][0] <= self.settings.most_respondents
         ):
@@ -351,18 +405,18 @@ class _Trial:
                 nb = METHODS[method.method].make(self.schema, epsilon, self.settings.bins, seed)
                 nb.fit(self.X.iloc[drawn], self.y[drawn])
                 found.append(score(nb.model_, self.X.iloc[test], self.y[test]).accuracy)
-            tried.append((count, float(np.mean(found))))
+            tried.append((count, float(np.mean(found)), resampled(found, self.settings.folds)))
         return Needed(epsilon, target, people, _crossing(tried, target - TOLERANCE), tuple(tried))
 
 
-def _crossing(tried: Sequence[tuple[int, float]], wanted: float) -> int | None:
+def _crossing(tried: Sequence[tuple[int, float, Interval]], wanted: float) -> int | None:
     """Where the accuracy first reaches what is wanted, linear in log(respondents); two digits."""
-    last, reached = tried[-1]
+    last, reached, _ = tried[-1]
     if reached < wanted:
         return None
     if len(tried) == 1:
         return last
-    before, had = tried[-2]
+    before, had, _ = tried[-2]
     share = (wanted - had) / (reached - had)
     people = before * (last / before) ** share
     digits = 10 ** (len(str(int(people))) - 2)

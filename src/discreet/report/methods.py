@@ -28,13 +28,13 @@ TRUST = {
     for one in (
         Trust(
             "central",
-            "the curator",
+            "curator",
             "one curator is trusted with every record",
             "the record, to the curator",
         ),
         Trust(
             "federated",
-            "each its own",
+            "own holder",
             "each organisation is trusted with its own people",
             "nothing new: organisations send hidden, noisy counts",
         ),

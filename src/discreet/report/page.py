@@ -82,7 +82,7 @@ def _curve(comparison: Comparison) -> str:
         title="Accuracy against epsilon, by whom people have to trust",
         x=Axis("epsilon, total per person (smaller is more private)", log=True, ticks=epsilons),
         y=Axis(
-            "share of people predicted rightly",
+            "share of people predicted correctly",
             low=low_end,
             high=min(1.0, max(centre) + 0.03),
             number=whole_percent,
@@ -93,7 +93,9 @@ def _curve(comparison: Comparison) -> str:
         f"<section><h2>What each degree of trust gives</h2>{picture}"
         f'<p class="lead">Each line is the most accurate method of its trust model. Bands are 95 % '
         f"intervals over {folds * repeats} training runs ({folds} folds, {_times(repeats)}); where "
-        "two bands overlap, the table does not tell which is better.</p></section>"
+        "two bands overlap, the table does not tell which is better.</p>"
+        + "".join(f'<p class="lead">{escape(one)}</p>' for one in comparison.remarks)
+        + "</section>"
     )
 
 
@@ -114,7 +116,7 @@ def _focus(comparison: Comparison) -> str:
     label, share = comparison.majority
     picture = dots(
         rows,
-        title=f"Share of people predicted rightly at epsilon {focus:g}",
+        title=f"Share of people predicted correctly at epsilon {focus:g}",
         axis=Axis(number=whole_percent),
         reference=(f"always saying “{label}”", share),
     )
@@ -126,15 +128,16 @@ def _respondents(comparison: Comparison) -> str:
     if needed is None:
         return ""
     rows = "".join(
-        f'<tr><td class="number">{people:,}</td><td class="number">{percent(found)}</td></tr>'
-        for people, found in needed.tried
+        f'<tr><td class="number">{people:,}</td><td class="number">{_range(found, one)}</td></tr>'
+        for people, found, one in needed.tried
     )
     return (
         f'<section><h2>Respondents instead of trust</h2><p class="lead">{escape(needed.sentence)}'
         f' At epsilon {rounded_up(needed.epsilon)} each.</p><div class="wide">'
         '<table class="plain"><thead>'
         '<tr><th scope="col" class="number">respondents</th><th scope="col" class="number">'
-        f"accuracy of a local collection</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "accuracy of a local collection (95 % interval)</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
         '<p class="lead">Further respondents are drawn again from the rows that are there, so '
         "this assumes that others are like them.</p></section>"
     )
@@ -159,9 +162,9 @@ def _methods(comparison: Comparison) -> str:
         "trust",
         "method",
         ">epsilon",
-        ">accuracy (95 % interval)",
+        ">accuracy",
         ">log loss",
-        ">calibration error (points)",
+        ">calibration error",
         ">time to train (s)",
         ">sent per person (bytes)",
     )
@@ -176,7 +179,8 @@ def _methods(comparison: Comparison) -> str:
         "with these rows: its figure is a little too good.</p>"
     )
     return (
-        f"<section><h2>Every method</h2>{star if several else ''}"
+        '<section><h2>Every method</h2><p class="lead">In parentheses 95 % intervals.</p>'
+        f"{star if several else ''}"
         f"{_table(heads, body)}{skipped}<h2>Methods</h2><dl>{meaning}</dl></section>"
     )
 
@@ -193,13 +197,18 @@ def _table(heads: Sequence[str], body: str) -> str:
     )
 
 
+def _range(share: float, interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
+
+
 def _row(cell: Cell, name: str) -> str:
-    low, high = cell.interval
+    loss, (low, high) = cell.log_loss, cell.log_loss_interval
     numbers = (
         "∞" if cell.epsilon == float("inf") else rounded_up(cell.epsilon),
-        f"{percent(cell.accuracy)} ({100 * low:.1f} to {100 * high:.1f})",
-        f"{cell.scores.log_loss:.3f}",
-        f"{100 * cell.scores.calibration_error:.1f}",
+        _range(cell.accuracy, cell.interval),
+        f"{loss:.3f} ({low:.3f} to {high:.3f})",
+        _range(cell.calibration_error, cell.calibration_interval),
         f"{cell.seconds:.2f}",
         f"{cell.bytes_per_person:,.{1 if cell.bytes_per_person < 10 else 0}f}",
     )

@@ -1,13 +1,38 @@
-"""Tables on a terminal, of any width: where columns do not fit, every row becomes lines."""
+"""Tables and promises on a terminal of any width.
+
+Where columns do not fit, every row becomes lines; where a line does not fit, it goes on further in.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Shown", "table"]
+__all__ = ["Hanging", "Shown", "table"]
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """Lines of text whose continuations are indented further than their beginning."""
+
+    text: str
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        """What is printed: every line, broken between words where it is too long."""
+        for line in self.text.splitlines():
+            indent = line[: len(line) - len(line.lstrip())] + "  "
+            parts = wrap(
+                line,
+                max(options.max_width, 2 * len(indent)),
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            yield Text("\n".join(parts), overflow="ignore", no_wrap=True)
 
 
 class Shown(Table):
@@ -16,17 +41,24 @@ class Shown(Table):
     Where a word of some column would be cut, every row is printed as lines of name and value.
     """
 
+    heading = ""
+    """Stands above, in its own line: a title of rich is broken at the width of the table."""
+
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """What is printed: the table, or its rows as lines."""
-        if sum(self._widths()) + 3 * len(self.columns) + 1 <= options.max_width:
+        if self.heading:
+            yield Text(self.heading, style="italic")
+        widths = self._widths()
+        if sum(widths) + 3 * len(self.columns) + 1 <= options.max_width:
+            for column, width in zip(self.columns, widths, strict=True):
+                column.min_width = width  # lines break between words, never inside one
             yield from super().__rich_console__(console, options)
             return
-        if self.title:
-            yield self.title
         for row in zip(*(column.cells for column in self.columns), strict=True):
             for column, cell in zip(self.columns, row, strict=True):
                 name = str(column.header)
-                yield Text(f"{name}: {cell}" if name else str(cell))
+                if name or cell:
+                    yield Text(f"{name}: {cell}" if name else str(cell))
             yield Text("")
 
     def _widths(self) -> list[int]:
@@ -41,7 +73,8 @@ class Shown(Table):
 
 def table(title: str, *columns: str) -> Shown:
     """An empty table; a column whose name starts with ``>`` holds numbers."""
-    made = Shown(title=Text(title) if title else None, title_justify="left")
+    made = Shown()
+    made.heading = title
     for position, name in enumerate(columns):
         side: Any = "right" if name.startswith(">") else "left"
         made.add_column(Text(name.removeprefix(">")), justify=side, no_wrap=position == 0)

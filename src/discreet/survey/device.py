@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.arrays import Booleans, Integers
 from discreet.collection.protocol import FEW
-from discreet.encoding import class_codes
+from discreet.encoding import class_codes, own_answer
 from discreet.errors import SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import Random
@@ -95,17 +95,20 @@ def _row(
     asked = questionnaire.names if asked is None else asked
     unknown = sorted(str(name) for name in answers.keys() - set(asked))
     if unknown:
-        raise SchemaError(f"there is an answer to {', '.join(unknown)}, which no one asked for")
+        raise SchemaError(
+            f"there is an answer to {', '.join(unknown)}, which is not asked for; remove it"
+        )
     row = np.zeros((1, len(questionnaire.names)), np.int64)
     for name in asked:
         cells = questionnaire.cells[name]
         if name not in answers and cells.missing is None:
-            raise SchemaError(f"{name}: there is no answer")
+            raise SchemaError(f"{name}: there is no answer; add one")
         value = answers.get(name)
         clicked = isinstance(cells.feature, Numeric) and value in cells.labels  # "1 to 3"
         if clicked and cells.labels.count(value) > 1:
             raise SchemaError(f"{name}: {value!r} names several answers; write the number itself")
-        cell = cells.labels.index(value) if clicked else cells.index(value)
+        with own_answer():
+            cell = cells.labels.index(value) if clicked else cells.index(value)
         row[0, questionnaire.place[name]] = cell
     return row
 

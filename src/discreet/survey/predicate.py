@@ -31,6 +31,16 @@ DEEPEST = 100
 
 COMPARED = "=, !=, in (…) or not in (…)"
 OPERATORS = f"answers are compared by {COMPARED} only: list the answers that you mean"
+WANTED = {
+    "word": "an answer or question",
+    "quoted": "an answer or question",
+    "open": "an opening parenthesis",
+    "close": "a closing parenthesis",
+    "comma": "a comma",
+    "equals": "=",
+    "differs": "!=",
+    "end": "and, or, or its end",
+}
 WRITE = "write for example: smokes = yes and not (age = old or sick = yes)"
 
 TOKEN = re.compile(
@@ -130,9 +140,9 @@ class _Reader:
     def take(self, *kinds: str) -> str:
         kind, value = self.tokens[self.at]
         if kind not in kinds:
-            raise SchemaError(
-                f"the predicate has {value!r} where {' or '.join(kinds)} was expected; {WRITE}"
-            )
+            wanted = " or ".join(dict.fromkeys(WANTED.get(one, one) for one in kinds))
+            found = "ends" if kind == "end" else f"has {value!r}"
+            raise SchemaError(f"the predicate {found} where {wanted} is expected; {WRITE}")
         self.at += 1
         return value
 

@@ -163,12 +163,14 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     source : path or glob, data frame, Arrow table, Spark data frame, ibis table or URL
         CSV (also gzipped) and Parquet files; ``"postgres://user@host/database"``,
         ``"duckdb://file"`` and whatever else ibis connects to; ``"spark:path"`` for a file that
-        Spark shall read.
+        Spark is to read.
     table : str, optional
         The table's name, for a database URL; ``"…#name"`` at the end of the URL says the same.
     typed : bool, default False
         Let DuckDB guess the types of CSV columns instead of leaving them as text.
     """
+    if isinstance(source, str) and not source:
+        raise FormatError("the name of the table is empty; write a file, such as people.csv")
     kind = kind_of(source)
     if kind == "ibis":
         return source

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.encoding import Cells, Grid, numbers_of, refuse_infinity
+from discreet.encoding import NUMBER, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.tables.columns import bin_of, double, key, not_whole, numbers
@@ -179,10 +179,7 @@ def check_numbers(rows: Queries, numeric: Sequence[Numeric], result: Any) -> Non
         raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
     for j, feature in enumerate(numeric):
         if wrong := some.get(f"t{j}"):
-            raise SchemaError(
-                f"{feature.name}: {wrong[0]!r} is not a number; if it means missing, list it in "
-                "missing_tokens"
-            )
+            raise SchemaError(f"{feature.name}: {wrong[0]!r} is not a number; {NUMBER}")
         extremes = [*some[f"lo{j}"], *some[f"hi{j}"], *some.get(f"o{j}", [])]
         if sum(some[f"p{j}"]) < sum(some["rows"]):
             extremes.append(math.nan)

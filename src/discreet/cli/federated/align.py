@@ -29,7 +29,14 @@ __all__ = ["align", "invite"]
 @click.option("--collector", required=True, help="The collector's card.")
 @click.option("--ids", default="", help="What the ids are and how they are spelt, in words.")
 @click.option("--pad-to", type=click.IntRange(1), help="Fill every list up, to hide its length.")
-@click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--round",
+    "number",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of this alignment.",
+)
 @click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The invitation file to write.")
 def invite(

@@ -34,10 +34,16 @@ LINGER = 60.0
 )
 @click.argument("manifest")
 @click.option("--identity", required=True, help="The collector's own identity file.")
-@click.option("--state", required=True, help="A folder for all that came; start again with it.")
+@click.option("--state", required=True, help="A folder for what was received, to start again.")
 @click.option("--key", help="A Paillier key, in mode probabilities.")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8443,
+    show_default=True,
+    help="Port to listen on.",
+)
 @click.option("--certificate", help="For TLS: a certificate file,")
 @click.option("--certificate-key", help="and its key.")
 @known_option

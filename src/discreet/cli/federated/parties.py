@@ -45,7 +45,7 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
         known_option,
         yes_option,
         click.option("--collector", "url", required=True, help="The collector's address."),
-        click.option("--identity", required=True, help="One's own identity file."),
+        click.option("--identity", required=True, help="Your own identity file."),
     ):
         command = option(command)
     return command

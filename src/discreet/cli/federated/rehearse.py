@@ -59,12 +59,35 @@ class _Asked:
 @click.option("--columns", multiple=True, help="NAME=feature,feature where tables share features.")
 @click.option("--id", "id_column", help="The column that rows are aligned by; vertical.")
 @click.option("--epsilon", type=float, required=True, help="Per person and in total.")
-@click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
+@click.option(
+    "--mode",
+    type=click.Choice(["counts", "probabilities"]),
+    default="counts",
+    help="What the receiver gets.",
+)
 @click.option("--paillier", is_flag=True, help="Paillier encryption; without it, masks.")
-@click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
+@click.option(
+    "--tolerated",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="How many may be missing, or tell others their noise.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
-@click.option("--deadline", type=click.FloatRange(1), default=600, show_default=True)
+@click.option(
+    "--deadline",
+    type=click.FloatRange(1),
+    default=600,
+    show_default=True,
+    help="Seconds for the whole round.",
+)
 @click.option("-o", "--output", type=OUTPUT, help="The model file to write.")
 def rehearse(
     schema: str,

@@ -29,14 +29,20 @@ __all__ = ["held_columns", "identity", "manifest"]
     help="Also a Paillier key: for the receiver (or the collector in mode probabilities) where "
     "aggregation is paillier; in a vertical round for the label provider.",
 )
-@click.option("--bits", type=click.IntRange(2048), default=3072, show_default=True)
+@click.option(
+    "--bits",
+    type=click.IntRange(2048),
+    default=3072,
+    show_default=True,
+    help="Length of the Paillier key.",
+)
 @json_option
 def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) -> None:
     """Make the keys of the party NAME.
 
     NAME.identity.json stays with its owner; NAME.card.json is for the others, who compare its
-    fingerprint with the owner over another line. With --paillier an identity that exists gets a
-    Paillier key, and a new card with the same fingerprint.
+    fingerprint with the owner through another channel. With --paillier an identity that exists
+    gets a Paillier key, and a new card with the same fingerprint.
     """
     from discreet.federated.agreement.identity import Identity, check_name
     from discreet.federated.agreement.words import card_facts, card_words
@@ -101,12 +107,36 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--columns", multiple=True, help="NAME=feature,feature: who holds what; vertical.")
 @click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
 @click.option("--epsilon", type=float, required=True, help="Per person and in total.")
-@click.option("--mode", type=click.Choice(["counts", "probabilities"]), default="counts")
+@click.option(
+    "--mode",
+    type=click.Choice(["counts", "probabilities"]),
+    default="counts",
+    help="What the receiver gets.",
+)
 @click.option("--key", help="A Paillier public key; without it, the round uses masks.")
-@click.option("--tolerated", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
+@click.option(
+    "--tolerated",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="How many may be missing, or tell others their noise.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
 @click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
-@click.option("--round", "number", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--round",
+    "number",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of this round.",
+)
 @click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
 def manifest(

@@ -16,7 +16,7 @@ from discreet.cli.collection import (
     simulating,
 )
 from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example, json_option, print_json, table
+from discreet.cli.output import console, example, json_option, print_json, print_promise, table
 from discreet.cli.tally import shuffling, tallying, training
 from discreet.errors import SchemaError, about
 
@@ -80,7 +80,7 @@ train = training(PLAN)
     help="An anonymiser shuffles the reports: epsilon and delta hold for what it passes on, and "
     "each report has the largest epsilon of its own that keeps them.",
 )
-@click.option("--delta", type=float, help="Of --shuffled; 1e-8 if left out.")
+@click.option("--delta", type=float, help="Delta of the shuffle; 1e-8 if left out.")
 @click.option(
     "--after",
     multiple=True,
@@ -90,7 +90,7 @@ train = training(PLAN)
 @click.option(
     "--everyone",
     type=click.IntRange(min=1),
-    help="Of shuffled waves: how many people are expected in all of them together.",
+    help="With shuffled waves: how many people are expected in all of them together.",
 )
 @click.option(
     "--kind",
@@ -99,7 +99,13 @@ train = training(PLAN)
     show_default=True,
     help="Bundles of features; each feature with the class; or that and the class alone.",
 )
-@click.option("--oracle", type=click.Choice(ORACLES), default="auto", show_default=True)
+@click.option(
+    "--oracle",
+    type=click.Choice(ORACLES),
+    default="auto",
+    show_default=True,
+    help="How answers are randomized.",
+)
 @click.option("--theta", type=float, help="Threshold of the oracle 'the'; the best if left out.")
 @click.option(
     "--bins",
@@ -120,14 +126,14 @@ train = training(PLAN)
     type=click.Choice(["1", "2", "3", "hybrid"]),
     default="hybrid",
     show_default=True,
-    help="Of --numeric gaussian: all features at once; one coordinate; one feature; hybrid.",
+    help="With --numeric gaussian: all features at once; one coordinate; one feature; hybrid.",
 )
 @click.option(
     "--mechanism",
     type=click.Choice(["one-bit", "duchi", "piecewise"]),
     default="one-bit",
     show_default=True,
-    help="Of --approach 2.",
+    help="Mechanism of --approach 2.",
 )
 @click.option(
     "--assignment",
@@ -341,7 +347,7 @@ def _print(plan: Plan, output: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    printer.print(str(plan.guarantee))
+    print_promise(plan.guarantee, printer)
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
 
@@ -356,7 +362,13 @@ def _print(plan: Plan, output: str | None) -> None:
 @click.option("--epsilon", type=float, required=True, help="Per person and total.")
 @click.option("--precision", type=float, help="Wanted standard error of every cell, as a share.")
 @click.option("--respondents", type=click.IntRange(min=1), help="How many are expected.")
-@click.option("--bins", type=click.IntRange(1, 1024), default=8, show_default=True)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="Bins of numeric features.",
+)
 @json_option
 def size(
     schema: str,
@@ -366,7 +378,7 @@ def size(
     bins: int,
     as_json: bool,
 ) -> None:
-    """From a wanted precision to the number of respondents, or back.
+    """Find the number of respondents for a wanted precision, or the precision for a number.
 
     Everything follows from the variances of the mechanisms; nothing is read but the public schema.
     It says how precise the estimated tables are, not how good a model made from them will be.

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example, json_option, note, print_json, table
+from discreet.cli.files import OUTPUT, refuse_existing, write
+from discreet.cli.output import (
+    console,
+    example,
+    json_option,
+    note,
+    print_json,
+    print_promise,
+    table,
+)
 from discreet.errors import FormatError, about
 
 if TYPE_CHECKING:
@@ -58,6 +66,7 @@ def new(output: str | None, as_json: bool) -> None:
             raise click.UsageError("--json prints a summary; name the file with --output.")
         click.echo(text, nl=False)
         return
+    refuse_existing(output)
     made = Questionnaire.from_yaml(text)
     kind = output.lower().rpartition(".")[2]
     if kind not in ("yaml", "yml", "json"):
@@ -96,7 +105,7 @@ def check(path: str, output: str | None, as_json: bool) -> None:
     printer.print(shown)
     whose = {"device": "drawn by the device", "own": "the respondents' own"}[survey.personal]
     printer.print(f"target {survey.schema.target}; personal answers are {whose}\n")
-    printer.print(str(survey.guarantee))
+    print_promise(survey.guarantee)
     printer.print(f"\n{survey.sentence}", soft_wrap=True)
     printer.print(f"{output or path}: {survey.digest}", soft_wrap=True)
 
@@ -136,7 +145,7 @@ def _body(survey: Questionnaire) -> dict[str, Any]:
     )
 )
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("--language", default="en", show_default=True, help="Of the form: en, de, …")
+@click.option("--language", default="en", show_default=True, help="Language of the form: en, de, …")
 @click.option(
     "--announcement", "words", help="Questions and answers in that language, where it has them."
 )
@@ -200,9 +209,9 @@ def size(
     respondents: int | None,
     as_json: bool,
 ) -> None:
-    """From a wanted precision to the number of respondents of a QUESTIONNAIRE, or back.
+    """Find the respondents that a QUESTIONNAIRE needs for a wanted precision, or the reverse.
 
-    Of all shares of answers, alone and together with the target; or of the shares of PREDICATEs.
+    For all shares of answers, alone and together with the target; or for those of PREDICATEs.
     The figures hold for every population, so real ones are often better. They say how precise
     shares are, not how good a model will be: for that, try it with "discreet survey randomize" on
     invented people.
