@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.audit.artefact import released
+from discreet.audit.hardest import hardest
 from discreet.audit.neighbours import added, columns_of, corner, replaced
 from discreet.audit.subject import Pair, Subject
 from discreet.errors import PrivacyError, SchemaError
@@ -115,7 +116,9 @@ def of_classifier(
     classifier : object
         With ``get_params``, ``set_params`` and ``fit``.
     pairs : iterable of Pair, optional
-        Of inputs ``(X, y)``. Left out, they are made from the classifier's ``schema``.
+        Of inputs ``(X, y)``. Left out, they are made from the classifier's ``schema``; for the
+        methods ``"smooth"`` and ``"trimmed"`` also from its other parameters
+        (:mod:`discreet.audit.hardest`).
     epsilon, delta : float, optional
         What is claimed; its parameters of these names if not given.
     probe : array, optional
@@ -129,7 +132,7 @@ def of_classifier(
     if pairs is None and schema is None:
         raise SchemaError("give pairs of neighbouring tables (X, y), or a classifier with a schema")
     if pairs is None:
-        pairs, probe = _table_pairs(schema, added(schema, ROWS))
+        pairs, probe = _table_pairs(schema, [*added(schema, ROWS), *hardest(params)])
     spent = float(params.get("delta") or 0.0) if delta is None else delta
     made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
     name = f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}"
