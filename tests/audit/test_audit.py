@@ -38,6 +38,7 @@ from discreet.audit.distinguisher import best_event, detectable, lower_bound
 from discreet.audit.enumeration import Choices, EndlessError, keeps, law, paths, worst
 from discreet.audit.neighbours import added, corner, replaced
 from discreet.audit.reports import of_oracle
+from discreet.audit.sampling import LEAST, draw
 from discreet.audit.steps import steps
 from discreet.mechanisms.frequency import DE, OLH
 from discreet.randomness import CryptoRandom, SeededRandom
@@ -290,6 +291,52 @@ def test_what_promises_nothing_is_not_audited():
         of_mechanism("x", 1.0)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(math.nan, 0.0), (-1.0, 0.0), (math.inf, 0.0), (1.0, 1.0), (1.0, -0.1),
+                           (1.0, math.nan)],
+)  # fmt: skip
+def test_a_promise_that_nothing_can_break_is_refused(epsilon, delta):
+    """Against an epsilon that is no number, or a delta of one, every leak would pass."""
+    with pytest.raises(PrivacyError):
+        of_function(lambda count: count, [(1, 2)], epsilon, delta)
+
+
+def test_a_subject_without_inputs_is_refused():
+    with pytest.raises(SchemaError, match="at least one pair"):
+        of_function(lambda count: count, [], EPSILON)
+
+
+def leaves_the_program(count):
+    raise SystemExit(count)
+
+
+def test_what_always_fails_is_not_checked_and_what_fails_by_its_input_is_found():
+    def always(count):
+        raise ValueError("no")
+
+    def by_input(count):
+        if count == 1:
+            raise ValueError("no")
+
+    effort = Effort(samples=200)
+    found = audit(of_function(always, [(1, 0)], EPSILON), effort)
+    assert not found.done
+    assert str(found).endswith("not checked: every run ended with ValueError: no")
+    assert audit(of_function(by_input, [(1, 0)], EPSILON), effort).broken
+    assert audit(of_function(leaves_the_program, [(1, 0)], EPSILON), effort).broken
+
+
+def test_outputs_that_are_all_the_same_are_said_to_be():
+    found = audit(of_function(lambda count: 7, [(1, 0)], EPSILON), Effort(samples=40))
+    assert found.done
+    assert str(found).endswith("promised 1.00; all 80 outputs are the same")
+
+
+def test_what_cannot_go_to_another_process_is_one_sentence():
+    with pytest.raises(SchemaError, match="at the top of a module, or use one process"):
+        audit(of_function(lambda count: count, [(1, 0)], EPSILON), Effort(processes=2))
+
+
 @pytest.mark.parametrize("wrong", [{"confidence": 1.0}, {"samples": 3}, {"processes": 0}])
 def test_an_impossible_effort_is_refused(wrong):
     with pytest.raises(PrivacyError):
@@ -354,6 +401,8 @@ def test_progress_is_told_and_time_is_kept_to():
     assert told[-1] == (400, 400)
     found = audit(subject, Effort(samples=10**9, seconds=0.2))
     assert 80 <= found.verdicts[0].samples < 10**8
+    drawn = draw(subject.release, 1, 10**9, seconds=0.2)  # and before that, for a seeded source
+    assert LEAST <= len(drawn) < 10**8
 
 
 # ------------------------------------------------------------------------------------- words

@@ -150,7 +150,7 @@ def released(run: Callable[[], Any]) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             found: dict[str, Any] = {"result": run()}
-        except Exception as error:  # whatever it is, it was seen
+        except (Exception, SystemExit) as error:  # whatever it is, it was seen
             found = {"error": error}
     if caught:
         found["warnings"] = [f"{one.category.__name__}: {one.message}" for one in caught]

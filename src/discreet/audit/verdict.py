@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from discreet.privacy import rounded_up
 
-__all__ = ["USUAL", "Audit", "Verdict"]
+__all__ = ["SAME", "USUAL", "Audit", "Verdict"]
 
+SAME = "all outputs are the same"
 USUAL = 0.99
 """The confidence that is always told."""
 
@@ -83,6 +84,8 @@ class Verdict:
             return f"BROKEN: {found}, promised {promise}; event: {self.event}{held}"
         if self.way == "exact":
             return f"promised {promise}; exactly {rounded_up(self.found)}"
+        if self.event == SAME:
+            return f"promised {promise}; all {self.samples} outputs are the same"
         more = [f"{_two(self.usual, self.way)} at 99 %"] if self._unusual else []
         if 0 < self.detects < math.inf:
             more.append(f"{rounded_up(self.detects, 3)} would be found")
