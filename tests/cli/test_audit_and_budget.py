@@ -225,6 +225,24 @@ def test_a_step_never_fits_where_the_ledger_would_refuse_it(run: Run) -> None:
     ledger.charge(Guarantee(0.1), "last")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("a.json", "./a.json"), "given twice"),
+        (("a.json", "b.json"), "given twice"),
+        (("a.json", "--delta", "1e-6"), "--delta goes with --epsilon"),
+        (("a.json", "--step", "plan.json", "--delta", "0.5"), "--delta goes with --epsilon"),
+    ],
+)
+def test_nothing_counts_twice_and_nothing_is_ignored(run: Run, words, sentence) -> None:
+    Ledger.create("a.json", 1.0)
+    Path("b.json").symlink_to("a.json")
+    Path("plan.json").write_text(PLAN.to_json())
+    result = run("budget", *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
 def test_a_broken_ledger_and_an_unprotected_answer_are_said(run: Run) -> None:
     ledger = Ledger.create("ledger.json", 2.0)
     ledger.charge(Guarantee(math.inf), "exact", void=True)
