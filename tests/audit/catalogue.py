@@ -361,6 +361,13 @@ def unshared() -> Subject:
     return replace(made, release=partial(without_a_share, made.release))
 
 
+def noisy_totals(partition: str) -> Subject:
+    """Half of the noise of a round: what t colluders are left with, one pair of tables."""
+    made = of_manifest(replace(manifest(partition), epsilon=2 * EPSILON))
+    left = [one for one in made.pairs if one.first[0] == "left"]
+    return replace(made, epsilon=made.epsilon / 2, pairs=left[:1])
+
+
 DEFECTS = [
     Entry("textbook, listing 5.3: Duchi with ties", lambda: walked(
         duchi_with_ties, corners(*itertools.product((-1, 1), repeat=2)))),
@@ -391,6 +398,9 @@ DEFECTS = [
         at_the_hardest, method, Fraction(1, 2), epsilon), 4000, quick=deep < 1, deep=deep)
       for method in ("smooth", "trimmed") for epsilon, deep in ((3, 0.25), (1, 1.5))),
     Entry("Paillier round without noise", unshared, 40),
+    *(Entry(f"half of the noise, {partition} round", partial(noisy_totals, partition), samples,
+            deep=0.5)
+      for partition, samples in (("horizontal", 2000), ("vertical", 8000))),
     Entry("seeded at every call", lambda: of_function(seeded_each_time, COUNTS, EPSILON), 200),
     Entry("seeded once", lambda: of_function(seeded_once, COUNTS, EPSILON), 200, processes=2),
 ]  # fmt: skip

@@ -422,6 +422,10 @@ def test_progress_is_told_and_time_is_kept_to():
         ),
         (Verdict("c", "exact", 1.0, found=1.0), "promised 1.00; exactly 1"),
         (
+            Verdict("c", "statistical", 1.0, confidence=0.99, detects=math.inf),
+            "promised 1.00; no event found above 0.00 at 99 % (so few samples show no loss at all)",
+        ),
+        (
             Verdict("c", "exact", 1.0, found=math.inf, broken=True, event="7", pair=("a", "b")),
             "BROKEN: exactly infinite, promised 1.00; event: 7, likelier with a than with b",
         ),

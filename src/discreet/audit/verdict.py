@@ -44,7 +44,7 @@ class Verdict:
         What the loss is at least at 99 %, if ``confidence`` is another.
     detects : float
         The least loss that these samples would show to exceed the promise 9 times of 10, by the
-        best event (:func:`~discreet.audit.distinguisher.detectable`).
+        best event (:func:`~discreet.audit.distinguisher.detectable`); infinite if none would.
     """
 
     check: str
@@ -89,6 +89,8 @@ class Verdict:
         more = [f"{_two(self.usual, self.way)} at 99 %"] if self._unusual else []
         if 0 < self.detects < math.inf:
             more.append(f"{rounded_up(self.detects, 3)} would be found")
+        elif self.detects:
+            more.append("so few samples show no loss at all")
         beside = f" ({'; '.join(more)})" if more else ""
         return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}{beside}"
 
