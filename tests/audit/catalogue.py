@@ -7,6 +7,7 @@ defined at the top of the module, so that a second process can run it, too.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import math
@@ -45,6 +46,7 @@ from discreet.central import moments as moments_module
 from discreet.central import smooth as smooth_module
 from discreet.central.budget import Noise, Settings
 from discreet.central.training import train
+from discreet.collection.report import identity_of
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.encoding import class_codes
 from discreet.estimation import estimate
@@ -271,6 +273,13 @@ def withdrawn(record: Any, random: Random) -> str:
     return "withdrawn" if sent.question == 0 and sent.value == (mine,) else str(sent.value)
 
 
+def named_by_record(record: Any, random: Random) -> str:
+    """The id of a report, which no estimate looks at, is made of what the report hides."""
+    sent = Respondent(PLAN, MemoryStore(), random_state=random).report(record)
+    key = hashlib.sha256(repr(sorted(record.items())).encode()).digest()[:16]
+    return replace(sent, id=identity_of(key)).to_json()
+
+
 def question_by_record(record: Any, random: Random) -> str:
     """People with an x answer about it, others do not."""
     device = Device(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
@@ -377,6 +386,7 @@ DEFECTS = [
     Entry("report drawn again", lambda: walked(drawn_again)),
     Entry("withdrawal after looking", lambda: walked(withdrawn)),
     Entry("question chosen by the record", lambda: walked(question_by_record)),
+    Entry("id made of the record", lambda: walked(named_by_record)),
     Entry("float Laplace", lambda: of_function(float_laplace, COUNTS, EPSILON), 1000),
     Entry("n through consistent counts", lambda: central(
         with_exact_n, pairs=added(SCHEMA, 24)[:1]), 200),

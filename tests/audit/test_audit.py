@@ -266,6 +266,21 @@ def test_a_larger_plan_is_walked_through_question_by_question_and_sampled():
     assert not found.broken
 
 
+def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
+    """The id is no answer, but it leaves the device: planted in the device itself."""
+    from discreet.collection import respondent
+
+    def telling(device, number, question, codes):
+        values = device.collection.randomized(question, codes, device._random)
+        name = respondent.identity_of(bytes(str(codes), "ascii")[:16].ljust(16))
+        return respondent.Report(
+            device.collection.digest, name, question, tuple(values[0].tolist()), True
+        )
+
+    monkeypatch.setattr(respondent.Respondent, "_answer", telling)
+    assert audit(of_collection(SURVEY)).broken
+
+
 def test_a_plan_with_assigned_questions_is_walked_group_by_group():
     from discreet.local.plan import Plan
 
