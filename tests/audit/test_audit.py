@@ -20,7 +20,7 @@ from audit.catalogue import (
     float_laplace,
     seeded_once,
 )
-from discreet import CentralNB, MixedNB, PrivacyError, SchemaError
+from discreet import Categorical, CentralNB, MixedNB, PrivacyError, Schema, SchemaError
 from discreet.audit import (
     Effort,
     Pair,
@@ -279,6 +279,21 @@ def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
 
     monkeypatch.setattr(respondent.Respondent, "_answer", telling)
     assert audit(of_collection(SURVEY)).broken
+
+
+def test_a_shuffled_plan_is_audited_for_what_a_single_report_promises():
+    """Alone a report says more than the shuffle promises, and no alarm is raised about that."""
+    from discreet.local import Choices, make_plan
+
+    schema = Schema([Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"])
+    plan = make_plan(schema, 1.0, 10_000, Choices(shuffled=1e-8))
+    assert plan.guarantee.epsilon == 1.0 < plan.guarantee.alone
+    subject = of_collection(plan)
+    assert (subject.epsilon, subject.delta) == (plan.guarantee.alone, 0.0)
+    assert subject.name.endswith("a single report")
+    found = audit(subject, Effort(samples=400, statistical=True))
+    assert not found.broken
+    assert max(one.found for one in found.verdicts) > 1.0  # the smaller one would be an alarm
 
 
 def test_a_plan_with_assigned_questions_is_walked_group_by_group():

@@ -69,6 +69,9 @@ def shown(text: str) -> str:
 def of_collection(collection: Collection) -> Subject:
     """A plan or a questionnaire: what one device sends, whoever holds it.
 
+    Of a shuffled collection it is the promise of a single report that is put to the test; what the
+    shuffle adds rests on people who are not here (:mod:`discreet.shuffling` computes it).
+
     Parameters
     ----------
     collection : Plan or Questionnaire
@@ -86,10 +89,11 @@ def of_collection(collection: Collection) -> Subject:
     schema = getattr(collection, "original", collection.schema)
     low, high = corner(schema, False), corner(schema, True)
     pair = Pair("the first value of everything", "the last", low, high)
+    single = promise.unshuffled is not None
     return Subject(
-        f"{collection.kind} {collection.digest[7:19]}",
-        promise.epsilon,
-        promise.delta,
+        f"{collection.kind} {collection.digest[7:19]}" + ", a single report" * single,
+        promise.alone,
+        0.0 if single else promise.delta,
         Device(collection, groups[0]),
         [pair],
         walks,
@@ -117,7 +121,7 @@ def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
             "every text that leaves the device of every person" + f" of group {group}" * (k > 0),
             inputs,
             Device(collection, group),
-            collection.guarantee.epsilon,
+            collection.guarantee.alone,
             shown,
         )
         for k, group in enumerate(groups)
