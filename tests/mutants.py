@@ -258,7 +258,6 @@ MUTANTS = [
     Mutant("estimators/seen.py", "numbers[np.isnan(numbers)] = np.nan", "pass", BUDGETS),
     Mutant("estimators/seen.py", "return int(np.array(float(text) + 0.0).view(np.uint64))",
            "return _hash(text)", BUDGETS),
-    Mutant("estimators/seen.py", "rows = rows[(rows & self._mask) == 0]", "pass", BUDGETS),
     Mutant("estimators/private.py", "replace(promise.under(prepared=self.prepared), account=self.account)",
            "replace(promise, account=self.account)", BUDGETS),
     Mutant("estimators/private.py", "else state is not None\n", "else False\n", BUDGETS),
