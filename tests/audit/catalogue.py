@@ -202,7 +202,7 @@ def at_the_hardest(method: str, part: Fraction, epsilon: float) -> Subject:
     classifier = CentralNB(epsilon, schema=ONE, method=method)
     pairs = hardest(classifier.get_params(deep=False))
     asked = {"method": method, "part": part, "epsilon": epsilon, "released": noisy_numbers}
-    return Subject("central", epsilon, 0.0, partial(with_less_noise, **asked), pairs, shared=3)
+    return Subject("central", epsilon, 0.0, partial(with_less_noise, **asked), pairs, shared=0)
 
 
 def with_a_private_scale(rows: Any, random: Random) -> Any:

@@ -15,6 +15,7 @@ import pytest
 
 from audit.catalogue import ONE
 from discreet import Categorical, CentralNB, Numeric, Schema
+from discreet.audit import Effort, audit, of_classifier
 from discreet.audit.hardest import hardest, moved
 from discreet.audit.neighbours import added
 from discreet.central.budget import Budget, Settings
@@ -92,6 +93,15 @@ def test_every_feature_is_moved_at_once_and_trimmed_by_its_own_number():
     assert {*columns["a"]} == {1.0, 5.0}
     assert {*columns["b"]} == {4.0, 9.0}
     assert 0 < columns["a"].count(5.0) < columns["b"].count(9.0)  # a larger share, fewer to trim
+
+
+def test_a_power_that_is_computed_for_other_noise_is_not_told():
+    """Half of the noise costs 1.7, and many more samples are needed than Laplace noise would."""
+    made = {m: of_classifier(CentralNB(1.0, schema=ONE, method=m)) for m in (*METHODS, "moments")}
+    assert [made[m].shared for m in made] == [0, 0, 3]
+    found = audit(made["smooth"], Effort(samples=40)).verdicts
+    assert {one.detects for one in found} == {0.0}
+    assert not any("would be found" in one.sentence for one in found)
 
 
 def test_other_methods_and_tables_without_numbers_need_none():

@@ -192,11 +192,12 @@ def _compared(
         seen, other, names = other, seen, names[::-1]
     size, delta = len(confirm[0]), subject.delta
     least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
+    parts = subject.shared
     return replace(
         verdict,
         found=least,
         usual=also,
-        detects=detectable(size, alpha, subject.epsilon, delta, subject.shared),
+        detects=detectable(size, alpha, subject.epsilon, delta, parts) if parts else 0.0,
         broken=least > subject.epsilon,
         event=f"{event.words} ({seen} against {other} times of {size})",
         pair=names,

@@ -88,7 +88,8 @@ class Subject:
         Parts with finitely many outputs.
     shared : int, default 1
         By how many noisy numbers the loss of a record is shared; the more, the more samples it
-        takes to find one that is too large. Only what an audit says about its power depends on it.
+        takes to find one that is too large. Only what an audit says about its power depends on it;
+        with 0, for noise that is unlike Laplace's, it says nothing.
     """
 
     name: str

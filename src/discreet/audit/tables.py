@@ -17,6 +17,7 @@ from discreet.audit.artefact import released
 from discreet.audit.hardest import hardest
 from discreet.audit.neighbours import added, columns_of, corner, replaced
 from discreet.audit.subject import Pair, Subject
+from discreet.central.smooth import PAIRS
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import rounded_up
 from discreet.randomness import Random
@@ -136,8 +137,13 @@ def of_classifier(
     spent = float(params.get("delta") or 0.0) if delta is None else delta
     made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
     name = f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}"
-    moments = params.get("method", "histogram") != "histogram"
-    return replace(made, name=name, shared=1 if schema is None else _numbers(schema, moments))
+    return replace(made, name=name, shared=_shared(schema, params.get("method", "histogram")))
+
+
+def _shared(schema: Schema | None, method: str) -> int:
+    if method in PAIRS:  # of two shifted Cauchy laws no side shows all of the difference
+        return 0
+    return 1 if schema is None else _numbers(schema, method != "histogram")
 
 
 def _numbers(schema: Schema, moments: bool) -> int:
