@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import pickle
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import combinations
 from multiprocessing import get_context
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from discreet.audit.artefact import Leaves, leaves
@@ -80,7 +80,7 @@ def worker() -> Executor:
 def require_portable(subject: Subject) -> None:
     """Refuse what cannot be sent to another process."""
     try:
-        pickle.dumps((subject.release, subject.pairs))
+        ForkingPickler.dumps((subject.release, subject.pairs))
     except Exception as error:  # whatever the objects themselves raise
         raise SchemaError(
             f"{subject.name} cannot be sent to another process ({error}); define it at the top "
