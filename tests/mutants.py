@@ -293,7 +293,7 @@ MUTANTS = [
     Mutant("server/settle.py", "size = size if count >= size + least else count", "pass", BATCHES),
     Mutant("server/settle.py", "codes = sorted(bytes(code) for (code,) in gone)",
            "codes = [bytes(code) for (code,) in gone]", BATCHES,
-           because="both databases delete along the index of hashes; it is sorted so that nothing rests on that"),
+           because="in the tests both databases return them in the order of their index; sorted, nothing rests on that"),
     # ---- the least number of a shuffle
     Mutant("shuffling.py", "if not whole or not 2 <= self.respondents <= MOST:", "if not whole:", SHUFFLES),
     Mutant("shuffling.py", "epsilon=min(self.epsilon, local.epsilon),\n            delta=self.delta,",
