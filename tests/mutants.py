@@ -299,7 +299,7 @@ MUTANTS = [
     Mutant("shuffling.py", "epsilon=min(self.epsilon, local.epsilon),\n            delta=self.delta,",
            "epsilon=min(self.epsilon, local.epsilon),\n            delta=0.0,", SHUFFLES),
     Mutant("collection/tally.py", "return None if self.smallest is None else max(self.smallest - other.reports, 0)",
-           "return self.smallest", f"{SHUFFLES} tests/collection/test_tally.py"),
+           "return self.smallest", f"{SHUFFLES} tests/collection/test_counting_once.py"),
     Mutant("collection/tally.py", "        if report.id in self.withdrawn:\n", "        if False:\n",
            "tests/collection/test_tally.py tests/collection/test_counting_once.py"),
     # ---- texts that leave a device
