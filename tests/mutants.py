@@ -64,6 +64,11 @@ SERVICE = "tests/federated/test_service.py"
 VERTICAL = f"{ROUNDS} tests/federated/test_rounds.py tests/federated/test_vertical_views.py"
 ARRIVALS = "tests/server/test_server_reports.py tests/server/test_server_access.py"
 ACCESS = "tests/server/test_server_access.py"
+BATCHES = "tests/server/test_server_unlinkable.py tests/server/test_server_reports.py"
+WHOLE = "tests/survey/test_whole_sheets.py"
+CORRECTED = "tests/privacy/test_corrections_privacy.py tests/central/test_corrections.py"
+VERTICAL = "tests/federated/test_vertical_views.py tests/federated/test_whole_views.py"
+VERTICAL += " tests/federated/test_rounds.py"
 
 MUTANTS = [
     # ---- noise scales
@@ -292,6 +297,73 @@ MUTANTS = [
     Mutant("server/access.py", "if found is None or found.expires < utc_day().isoformat():",
            "if found is None:", f"{ACCESS} tests/server/test_desk.py"),
     Mutant("server/access.py", "if ROLES.index(grant.role) < ROLES.index(role):", "if False:", ACCESS),
+    # ---- what a device keeps
+    Mutant("collection/store.py", "            return self._drawn(name).question\n\n    def _charge",
+           "            return question\n\n    def _charge", DEVICES),
+    Mutant("collection/store.py", "math.fsum(c for c in charges.values() if c < math.inf)", "0.0", DEVICES),
+    Mutant("collection/store.py", "        except FileNotFoundError:\n            return []",
+           "        except OSError:\n            return []", f"{DEVICES} tests/collection/test_kept_files.py"),
+    Mutant("collection/store.py", "text, private=True, exclusive=exclusive)", "text, exclusive=exclusive)",
+           f"{DEVICES} tests/collection/test_kept_files.py"),
+    Mutant("collection/store.py", "            self._charge(collection, epsilon)\n", "", DEVICES),
+    # ---- rows fitted before, in other clothes
+    Mutant("estimators/seen.py", "numbers += 0.0  # of minus zero, too", "pass", BUDGETS),
+    Mutant("estimators/seen.py", "numbers[np.isnan(numbers)] = np.nan", "pass", BUDGETS),
+    Mutant("estimators/seen.py", "return int(np.array(float(text) + 0.0).view(np.uint64))",
+           "return _hash(text)", BUDGETS),
+    Mutant("estimators/private.py", "replace(promise.under(prepared=self.prepared), account=self.account)",
+           "replace(promise, account=self.account)", BUDGETS),
+    Mutant("estimators/private.py", "else state is not None\n", "else False\n", BUDGETS),
+    # ---- surveys
+    Mutant("survey/whole.py", "law = self.fitted(kept, pull, self.start, STEPS)",
+           "law = self.fitted(kept, pull, laws[-1], STEPS)", WHOLE,
+           because="what is computed from sheets that were sent costs nothing; the estimate is hardly another"),
+    Mutant("survey/whole.py", "drawn = np.full(len(rows), np.log1p(-self.theta))",
+           "drawn = np.full(len(rows), np.log(self.theta))", WHOLE),
+    Mutant("survey/whole.py", "return Likeliest(weight / max(misfit, 1.0), law.shares, parts)",
+           "return Likeliest(weight, law.shares, parts)", WHOLE),
+    Mutant("survey/device.py", "sent[:, places] = channel.perturb(private[:, places], random, own)",
+           "sent[:, places] = channel.perturb(private[:, places], type(random)(), own)",
+           f"{SURVEYS} tests/collection/test_sheets.py"),
+    # ---- what a central training releases beside its counts
+    Mutant("central/parametric.py", "gone = noise.add(one.missing, random)", "gone = one.missing", CENTRAL),
+    Mutant("central/corrections.py", "noise = budget.noise(f\"residuals of {' and '.join(groups)}\", share, UNIT)",
+           "noise = budget.noise(f\"residuals of {' and '.join(groups)}\", share, UNIT // 2)", CORRECTED),
+    Mutant("central/smooth_sensitivity.py", "return max(float(unit) * factor, SMALLEST)",
+           "return max(float(unit) * factor / 2, SMALLEST)", f"{CENTRAL} tests/central/test_smooth_sensitivity.py"),
+    Mutant("central/smooth_sensitivity.py", "shrunk = max(1 / (kept - 1), math.exp(-beta * (kept - 2)))",
+           "shrunk = 1 / (kept - 1)", f"{CENTRAL} tests/central/test_smooth_sensitivity.py"),
+    Mutant("mechanisms/additive.py", "dilated = math.sinh(beta / 2) ** 2 + alpha**2 * math.exp(-beta) / 4",
+           "dilated = 0.0", "tests/privacy/test_additive_privacy.py"),
+    # ---- a vertical round
+    Mutant("federated/vertical/label.py", "content = seal(key, [self._with_share(sums, self.random)])",
+           "content = seal(key, [sums])", VERTICAL),
+    Mutant("federated/vertical/collector.py", "self._total = self._with_share(sums, self.random)",
+           "self._total = sums", VERTICAL),
+    # ---- withdrawal and batches
+    Mutant("server/settle.py", 'if "closed" in (by_date, stored_state(connection, number)):', "if False:", ARRIVALS),
+    Mutant("server/settle.py", "if count < max(least, 1):", "if count < 1:", BATCHES),
+    Mutant("server/settle.py", "size = size if count >= size + least else count", "pass", BATCHES),
+    Mutant("server/settle.py", "codes = sorted(bytes(code) for (code,) in gone)",
+           "codes = [bytes(code) for (code,) in gone]", BATCHES,
+           because="in the tests both databases return them in the order of their index; sorted, nothing rests on that"),
+    # ---- the least number of a shuffle
+    Mutant("shuffling.py", "if not whole or not 2 <= self.respondents <= MOST:", "if not whole:", SHUFFLES),
+    Mutant("shuffling.py", "epsilon=min(self.epsilon, local.epsilon),\n            delta=self.delta,",
+           "epsilon=min(self.epsilon, local.epsilon),\n            delta=0.0,", SHUFFLES),
+    Mutant("collection/tally.py", "return None if self.smallest is None else max(self.smallest - other.reports, 0)",
+           "return self.smallest", f"{SHUFFLES} tests/collection/test_counting_once.py"),
+    Mutant("collection/tally.py", "        if report.id in self.withdrawn:\n", "        if False:\n",
+           "tests/collection/test_tally.py tests/collection/test_counting_once.py"),
+    # ---- texts that leave a device
+    Mutant("collection/respondent.py", "key = self._random.raw(16).tobytes()",
+           'key = __import__("hashlib").md5(str(codes).encode()).digest()', "tests/collection/test_report_privacy.py"),
+    Mutant("mechanisms/response.py", 'random.integers(law.total, people), side="right")',
+           'random.integers(law.total, people), side="left")', SURVEYS),
+    Mutant("central/smooth.py", "(np.maximum(counts, 1.0) * alpha_variance)",
+           "(np.maximum(parts.exact.totals, 1.0) * alpha_variance)", CENTRAL),
+    Mutant("audit/reports.py", 'return "".join(one.to_json() for one in sent)',
+           'return "".join(replace(one, id="").to_json() for one in sent)', "tests/audit/test_audit.py"),
     # ---- pages
     Mutant("server/static/respond.js", "return open ? {} : { key: null };", "return {};",
            f"{PAGE}nobody_looks_and_keeps_the_key"),

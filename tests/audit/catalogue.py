@@ -7,6 +7,7 @@ defined at the top of the module, so that a second process can run it, too.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import math
@@ -35,6 +36,7 @@ from discreet.audit import (
     of_manifest,
     of_mechanism,
 )
+from discreet.audit.hardest import hardest
 from discreet.audit.neighbours import added, columns_of
 from discreet.audit.reports import Device, of_oracle, shown
 from discreet.audit.subject import Walk
@@ -44,6 +46,7 @@ from discreet.central import moments as moments_module
 from discreet.central import smooth as smooth_module
 from discreet.central.budget import Noise, Settings
 from discreet.central.training import train
+from discreet.collection.report import identity_of
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.encoding import class_codes
 from discreet.estimation import estimate
@@ -51,6 +54,7 @@ from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Piecewise
 from discreet.randomness import CryptoRandom, Random
+from discreet.statistics import Statistics
 from discreet.survey.questionnaire import Group, Questionnaire
 from discreet.tables.source import Columns
 from twins import TruthFirst
@@ -81,26 +85,40 @@ SURVEY = Questionnaire(
 # ------------------------------------------------------------------------ central, by samples
 
 
-def trained(
+def trained(rows: Any, random: Random, *, schema: Schema = SCHEMA, **asked: Any) -> str:
+    """What one training releases: the sealed statistics and the model."""
+    released = statistics(rows, random, schema=schema, **asked)
+    return f"[{released.to_json()}, {estimate(released).to_json()}]"
+
+
+def statistics(
     rows: Any,
     random: Random,
     *,
     schema: Schema = SCHEMA,
     method: Any = "histogram",
+    epsilon: float = EPSILON,
     **settings: Any,
-) -> str:
-    """What one training releases: the sealed statistics and the model."""
+) -> Statistics:
+    """The statistics of one training."""
     columns, classes = columns_of(schema, rows)
     source = Columns(schema, columns, class_codes(schema, classes), None, None)
-    released = train(
+    return train(
         source,
-        epsilon=EPSILON,
+        epsilon=epsilon,
         delta=settings.pop("delta", 0.0),
         method=method,
         settings=Settings(**settings),
         random=random,
     )
-    return f"[{released.to_json()}, {estimate(released).to_json()}]"
+
+
+def noisy_numbers(rows: Any, random: Random, **asked: Any) -> dict[str, Any]:
+    """All of the statistics that carries noise, where one number is the only feature."""
+    found = statistics(rows, random, **asked)
+    (one,) = found.moments.values()
+    named = {"counts": one.counts, "totals": one.totals, "squares": one.squares}
+    return {"classes": found.totals.tolist(), **{key: v.tolist() for key, v in named.items()}}
 
 
 def central(
@@ -159,8 +177,8 @@ def with_the_whole_budget_each(rows: Any, random: Random) -> str:
 
 
 def with_less_noise(
-    rows: Any, random: Random, *, method: str, part: Fraction, schema: Schema = ONE
-) -> str:
+    rows: Any, random: Random, *, part: Fraction, released: Any = trained, **asked: Any
+) -> Any:
     """All scales too small by a factor: what an audit of a sound method must be able to see."""
     real, spend = budget_module.Budget.noise, smooth_module.Spender.spend
 
@@ -176,7 +194,15 @@ def with_less_noise(
         patch.object(budget_module.Budget, "noise", noise),
         patch.object(smooth_module.Spender, "spend", spent),
     ):
-        return trained(rows, random, method=method, schema=schema)
+        return released(rows, random, schema=ONE, **asked)
+
+
+def at_the_hardest(method: str, part: Fraction, epsilon: float) -> Subject:
+    """Too little noise where it hides least: found by the tables that the audit makes for it."""
+    classifier = CentralNB(epsilon, schema=ONE, method=method)
+    pairs = hardest(classifier.get_params(deep=False))
+    asked = {"method": method, "part": part, "epsilon": epsilon, "released": noisy_numbers}
+    return Subject("central", epsilon, 0.0, partial(with_less_noise, **asked), pairs, shared=0)
 
 
 def with_a_private_scale(rows: Any, random: Random) -> Any:
@@ -247,6 +273,13 @@ def withdrawn(record: Any, random: Random) -> str:
     return "withdrawn" if sent.question == 0 and sent.value == (mine,) else str(sent.value)
 
 
+def named_by_record(record: Any, random: Random) -> str:
+    """The id of a report, which no estimate looks at, is made of what the report hides."""
+    sent = Respondent(PLAN, MemoryStore(), random_state=random).report(record)
+    key = hashlib.sha256(repr(sorted(record.items())).encode()).digest()[:16]
+    return replace(sent, id=identity_of(key)).to_json()
+
+
 def question_by_record(record: Any, random: Random) -> str:
     """People with an x answer about it, others do not."""
     device = Device(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
@@ -281,7 +314,7 @@ class Entry:
     processes: int = 1
     quick: bool = True
     """Whether the tests run it, too."""
-    deep: int = 1
+    deep: float = 1
     """How many times more samples ``make audit`` takes."""
 
 
@@ -337,6 +370,13 @@ def unshared() -> Subject:
     return replace(made, release=partial(without_a_share, made.release))
 
 
+def noisy_totals(partition: str) -> Subject:
+    """Half of the noise of a round: what t colluders are left with, one pair of tables."""
+    made = of_manifest(replace(manifest(partition), epsilon=2 * EPSILON))
+    left = [one for one in made.pairs if one.first[0] == "left"]
+    return replace(made, epsilon=made.epsilon / 2, pairs=left[:1])
+
+
 DEFECTS = [
     Entry("textbook, listing 5.3: Duchi with ties", lambda: walked(
         duchi_with_ties, corners(*itertools.product((-1, 1), repeat=2)))),
@@ -346,6 +386,7 @@ DEFECTS = [
     Entry("report drawn again", lambda: walked(drawn_again)),
     Entry("withdrawal after looking", lambda: walked(withdrawn)),
     Entry("question chosen by the record", lambda: walked(question_by_record)),
+    Entry("id made of the record", lambda: walked(named_by_record)),
     Entry("float Laplace", lambda: of_function(float_laplace, COUNTS, EPSILON), 1000),
     Entry("n through consistent counts", lambda: central(
         with_exact_n, pairs=added(SCHEMA, 24)[:1]), 200),
@@ -363,11 +404,13 @@ DEFECTS = [
         with_less_noise, method=method, part=Fraction(1, 2)), pairs=added(ONE, 24)[:1]),
         samples, quick=False)
       for method, samples in (("histogram", 500), ("moments", 1600), ("global", 1000))),
-    *(Entry(f"a quarter of the noise, {method}", lambda method=method: central(partial(
-        with_less_noise, method=method, part=Fraction(1, 4)), pairs=added(ONE, 24)[:1]),
-        1000, quick=False)
-      for method in ("smooth", "trimmed")),
+    *(Entry(f"half of the noise, {method}, promised {epsilon}", partial(
+        at_the_hardest, method, Fraction(1, 2), epsilon), 4000, quick=deep < 1, deep=deep)
+      for method in ("smooth", "trimmed") for epsilon, deep in ((3, 0.25), (1, 1.5))),
     Entry("Paillier round without noise", unshared, 40),
+    *(Entry(f"half of the noise, {partition} round", partial(noisy_totals, partition), samples,
+            deep=0.5)
+      for partition, samples in (("horizontal", 2000), ("vertical", 8000))),
     Entry("seeded at every call", lambda: of_function(seeded_each_time, COUNTS, EPSILON), 200),
     Entry("seeded once", lambda: of_function(seeded_once, COUNTS, EPSILON), 200, processes=2),
 ]  # fmt: skip
@@ -401,10 +444,10 @@ SURE = 1 - 1e-6
 """Confidence at which sound entries are judged, so that no run of the tests fails by chance."""
 
 
-def judged(entry: Entry, confidence: float, more: int = 1, processes: int = 1) -> Audit:
+def judged(entry: Entry, confidence: float, more: float = 1, processes: int = 1) -> Audit:
     """Audit one entry with ``more`` times its samples."""
     effort = Effort(
-        samples=entry.samples * more,
+        samples=int(entry.samples * more),
         seconds=600.0,
         confidence=confidence,
         processes=max(processes, entry.processes),

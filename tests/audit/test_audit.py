@@ -20,7 +20,7 @@ from audit.catalogue import (
     float_laplace,
     seeded_once,
 )
-from discreet import CentralNB, MixedNB, PrivacyError, SchemaError
+from discreet import Categorical, CentralNB, MixedNB, PrivacyError, Schema, SchemaError
 from discreet.audit import (
     Effort,
     Pair,
@@ -38,6 +38,7 @@ from discreet.audit.distinguisher import best_event, detectable, lower_bound
 from discreet.audit.enumeration import Choices, EndlessError, keeps, law, paths, worst
 from discreet.audit.neighbours import added, corner, replaced
 from discreet.audit.reports import of_oracle
+from discreet.audit.sampling import LEAST, draw
 from discreet.audit.steps import steps
 from discreet.mechanisms.frequency import DE, OLH
 from discreet.randomness import CryptoRandom, SeededRandom
@@ -265,6 +266,36 @@ def test_a_larger_plan_is_walked_through_question_by_question_and_sampled():
     assert not found.broken
 
 
+def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
+    """The id is no answer, but it leaves the device: planted in the device itself."""
+    from discreet.collection import respondent
+
+    def telling(device, number, question, codes):
+        values = device.collection.randomized(question, codes, device._random)
+        name = respondent.identity_of(bytes(str(codes), "ascii")[:16].ljust(16))
+        return respondent.Report(
+            device.collection.digest, name, question, tuple(values[0].tolist()), True
+        )
+
+    monkeypatch.setattr(respondent.Respondent, "_answer", telling)
+    assert audit(of_collection(SURVEY)).broken
+
+
+def test_a_shuffled_plan_is_audited_for_what_a_single_report_promises():
+    """Alone a report says more than the shuffle promises, and no alarm is raised about that."""
+    from discreet.local import Choices, make_plan
+
+    schema = Schema([Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"])
+    plan = make_plan(schema, 1.0, 10_000, Choices(shuffled=1e-8))
+    assert plan.guarantee.epsilon == 1.0 < plan.guarantee.alone
+    subject = of_collection(plan)
+    assert (subject.epsilon, subject.delta) == (plan.guarantee.alone, 0.0)
+    assert subject.name.endswith("a single report")
+    found = audit(subject, Effort(samples=400, statistical=True))
+    assert not found.broken
+    assert max(one.found for one in found.verdicts) > 1.0  # the smaller one would be an alarm
+
+
 def test_a_plan_with_assigned_questions_is_walked_group_by_group():
     from discreet.local.plan import Plan
 
@@ -288,6 +319,52 @@ def test_what_promises_nothing_is_not_audited():
         of_classifier(CentralNB(1.0))
     with pytest.raises(SchemaError, match="there is no mechanism 'x'"):
         of_mechanism("x", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(math.nan, 0.0), (-1.0, 0.0), (math.inf, 0.0), (1.0, 1.0), (1.0, -0.1),
+                           (1.0, math.nan)],
+)  # fmt: skip
+def test_a_promise_that_nothing_can_break_is_refused(epsilon, delta):
+    """Against an epsilon that is no number, or a delta of one, every leak would pass."""
+    with pytest.raises(PrivacyError):
+        of_function(lambda count: count, [(1, 2)], epsilon, delta)
+
+
+def test_a_subject_without_inputs_is_refused():
+    with pytest.raises(SchemaError, match="at least one pair"):
+        of_function(lambda count: count, [], EPSILON)
+
+
+def leaves_the_program(count):
+    raise SystemExit(count)
+
+
+def test_what_always_fails_is_not_checked_and_what_fails_by_its_input_is_found():
+    def always(count):
+        raise ValueError("no")
+
+    def by_input(count):
+        if count == 1:
+            raise ValueError("no")
+
+    effort = Effort(samples=200)
+    found = audit(of_function(always, [(1, 0)], EPSILON), effort)
+    assert not found.done
+    assert str(found).endswith("not checked: every run ended with ValueError: no")
+    assert audit(of_function(by_input, [(1, 0)], EPSILON), effort).broken
+    assert audit(of_function(leaves_the_program, [(1, 0)], EPSILON), effort).broken
+
+
+def test_outputs_that_are_all_the_same_are_said_to_be():
+    found = audit(of_function(lambda count: 7, [(1, 0)], EPSILON), Effort(samples=40))
+    assert found.done
+    assert str(found).endswith("promised 1.00; all 80 outputs are the same")
+
+
+def test_what_cannot_go_to_another_process_is_one_sentence():
+    with pytest.raises(SchemaError, match="at the top of a module, or use one process"):
+        audit(of_function(lambda count: count, [(1, 0)], EPSILON), Effort(processes=2))
 
 
 @pytest.mark.parametrize("wrong", [{"confidence": 1.0}, {"samples": 3}, {"processes": 0}])
@@ -354,6 +431,8 @@ def test_progress_is_told_and_time_is_kept_to():
     assert told[-1] == (400, 400)
     found = audit(subject, Effort(samples=10**9, seconds=0.2))
     assert 80 <= found.verdicts[0].samples < 10**8
+    drawn = draw(subject.release, 1, 10**9, seconds=0.2)  # and before that, for a seeded source
+    assert LEAST <= len(drawn) < 10**8
 
 
 # ------------------------------------------------------------------------------------- words
@@ -372,6 +451,10 @@ def test_progress_is_told_and_time_is_kept_to():
             "with a than with b",
         ),
         (Verdict("c", "exact", 1.0, found=1.0), "promised 1.00; exactly 1"),
+        (
+            Verdict("c", "statistical", 1.0, confidence=0.99, detects=math.inf),
+            "promised 1.00; no event found above 0.00 at 99 % (so few samples show no loss at all)",
+        ),
         (
             Verdict("c", "exact", 1.0, found=math.inf, broken=True, event="7", pair=("a", "b")),
             "BROKEN: exactly infinite, promised 1.00; event: 7, likelier with a than with b",

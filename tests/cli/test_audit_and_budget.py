@@ -39,6 +39,20 @@ def made():
     return leaking
 
 nothing = 3
+
+def failing(n):
+    raise RuntimeError("never runs")
+
+void = of_function(failing, [(1, 2)], 1.0)
+
+def empty():
+    return of_function(count, [], 1.0)
+
+def torn():
+    raise KeyError("mine")
+
+def leaving():
+    raise SystemExit(1)
 """
 
 
@@ -95,6 +109,15 @@ def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
         (("audit", "gone.py:x"), "there is no such file"),
         (("audit", "gone_module:x"), "No module named"),
         (("audit", "de", "--epsilon", "1", "--confidence", "1"), "inside (0, 1)"),
+        (("audit", "de", "--epsilon", "1", "--paths", "-1"), "no negative number of paths"),
+        (("audit", "foreign.py:torn"), "KeyError: 'mine'"),
+        (("audit", "foreign.py:leaving"), "SystemExit: 1"),
+        (("audit", "foreign.py:empty"), "at least one pair"),
+        (("audit", "unreadable.py:x"), "SyntaxError"),
+        (
+            ("audit", "central", "--epsilon", "1", "--schema", "schema.json", "--delta", "2"),
+            "delta",
+        ),
         (("budget", "gone.json"), "there is no such ledger"),
         (("budget", "empty"), "nothing was answered from this folder"),
         (
@@ -106,10 +129,45 @@ def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
 )
 def test_what_cannot_be_done_is_one_sentence(refused: Refused, words, sentence) -> None:
     Path("foreign.py").write_text(FOREIGN)
+    Path("unreadable.py").write_text("def x(:")
     Path("empty").mkdir()
     Path("schema.json").write_text(SCHEMA.to_json())
     Ledger.create("ledger.json", 1.0)
     assert sentence in refused(*words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan.json", "--epsilon", "0.5"),
+        ("plan.json", "--schema", "s.json"),
+        ("foreign.py:leaking", "--epsilon", "9"),
+        ("de", "--epsilon", "1", "--delta", "0.1"),
+        ("de", "--epsilon", "1", "--method", "moments"),
+        ("central", "--epsilon", "1", "--schema", "s.json", "--size", "3"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(run: Run, words) -> None:
+    """A plan is not audited against an epsilon that its reader states beside it."""
+    Path("plan.json").write_text(PLAN.to_json())
+    Path("s.json").write_text(SCHEMA.to_json())
+    Path("foreign.py").write_text(FOREIGN)
+    result = run("audit", *words)
+    assert result.exit_code == 2
+    assert "does not go with" in result.stderr
+
+
+def test_what_never_runs_is_not_checked_and_not_passed(run: Run) -> None:
+    """A method that does not exist fails the same way on every table: that is no proof."""
+    Path("foreign.py").write_text(FOREIGN)
+    Path("s.json").write_text(SCHEMA.to_json())
+    central = ("central", "--epsilon", 1, "--schema", "s.json", "--method", "nothing")
+    for words, error in ((("foreign.py:void",), "never runs"), (central, "method")):
+        result = run("audit", *words, "--samples", 40, "--processes", 1)
+        assert result.exit_code == 2
+        said = " ".join(result.stdout.split())
+        assert "not checked: every run ended with" in said
+        assert error in said
 
 
 # ------------------------------------------------------------------------------------ budget
@@ -168,6 +226,24 @@ def test_a_step_never_fits_where_the_ledger_would_refuse_it(run: Run) -> None:
     assert run("budget", "ledger.json", "--epsilon", 0.1).exit_code == 0
     assert run("budget", "ledger.json", "--epsilon", 0.1000000001).exit_code == 1
     ledger.charge(Guarantee(0.1), "last")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("a.json", "./a.json"), "given twice"),
+        (("a.json", "b.json"), "given twice"),
+        (("a.json", "--delta", "1e-6"), "--delta goes with --epsilon"),
+        (("a.json", "--step", "plan.json", "--delta", "0.5"), "--delta goes with --epsilon"),
+    ],
+)
+def test_nothing_counts_twice_and_nothing_is_ignored(run: Run, words, sentence) -> None:
+    Ledger.create("a.json", 1.0)
+    Path("b.json").symlink_to("a.json")
+    Path("plan.json").write_text(PLAN.to_json())
+    result = run("budget", *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
 
 
 def test_a_broken_ledger_and_an_unprotected_answer_are_said(run: Run) -> None:

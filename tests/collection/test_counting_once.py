@@ -364,3 +364,14 @@ def test_an_endless_line_is_refused_in_bounded_memory(
     flags, grown = run.stdout.rsplit(" ", 1)
     assert flags == "[True, False]"
     assert int(grown) < 120  # MiB: the limit of a report, a few times over
+
+
+def test_whoever_withdraws_from_two_shuffles_may_have_left_the_smaller_one(
+    any_plan: Plan, record: Any
+) -> None:
+    """The stronger promise rests on the smaller part; it is not known which part lost whom."""
+    made = [Respondent(any_plan, MemoryStore()).report(record) for _ in range(12)]
+    parts = [made[:6], made[6:]]
+    both = Tally.of(any_plan, parts[0]) + Tally.of(any_plan, parts[1])
+    assert both.together == 6
+    assert both.without(parts[0][:2]).together == 4

@@ -36,6 +36,15 @@ def fishing(epsilon: float = 1.0, times: int = 200) -> list[Plan]:
     ]
 
 
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_whoever_draws_second_answers_the_question_that_is_kept(tmp_path: Path, kind: str) -> None:
+    """Two programs that begin together must not answer two questions."""
+    store = MemoryStore() if kind == "memory" else FolderStore(tmp_path)
+    assert store.draw("sha256:ab", 0, 3, 1.0) == 3
+    assert store.draw("sha256:ab", 0, 5, 1.0) == 3
+    assert store.question("sha256:ab", 0) == 3
+
+
 class Forgetful(MemoryStore):
     """The known-bad twin: it keeps reports, but does not add up what they cost."""
 

@@ -499,6 +499,16 @@ def test_rows_are_known_in_every_container_order_and_spelling():
     assert not np.isin(first, hashes(mixed.assign(size=mixed["size"] + 1e-9))).any()
 
 
+def test_a_number_is_known_by_its_value_not_by_its_bits():
+    """Minus zero is zero, and one missing number is as missing as another."""
+    other_nan = np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0]
+    first = rows_seen({"x": np.array([0.0, math.nan, 1.0])}, 3)
+    for values in ([-0.0, other_nan, 1.0], ["-0", None, "1"], [np.float32(-0.0), pd.NA, 1]):
+        kind = float if isinstance(values[1], float) else object
+        np.testing.assert_array_equal(rows_seen({"x": np.array(values, kind)}, 3), first)
+    assert not np.isin(rows_seen({"x": np.array([2.0])}, 1), first).any()
+
+
 def test_nothing_but_bits_is_kept_and_no_more_than_allowed():
     rng = np.random.default_rng(0)
     seen = Seen(most=1000)

@@ -293,3 +293,10 @@ def test_estimators_state_both_promises():
     asked = SurveyNB(0.5, shuffled=True, delta=1e-6, schema=SCHEMA, random_state=0).fit(X, y)
     assert asked.guarantee_.epsilon < asked.guarantee_.unshuffled == pytest.approx(math.log(5))
     assert "learns which report is whose" in str(asked.guarantee_)
+
+
+@pytest.mark.parametrize("people", [-5, 0, 1, 10**9 + 1, True, 10.0, math.nan])
+def test_nobody_hides_among_fewer_than_two_or_a_number_that_is_none(people):
+    with pytest.raises(PrivacyError, match="respondents is"):
+        Shuffle(1.0, 1e-8, people)
+    assert Shuffle(1.0, 1e-8, 2).respondents == 2

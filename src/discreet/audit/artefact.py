@@ -68,6 +68,7 @@ def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]
     elif isinstance(value, bool | int | float | np.number | np.bool_):
         yield path, _number(value)
     elif isinstance(value, Mapping):
+        yield from _means(value, path)
         for key, item in value.items():
             yield from _walk(item, f"{path}.{key}" if path else str(key), depth + 1)
     elif isinstance(value, list | tuple | set | frozenset):
@@ -86,6 +87,21 @@ def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]
         yield path, "None"
     else:
         yield from _object(value, path, depth)
+
+
+def _means(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, float | str]]:
+    """Means and variances, where counts, sums and sums of squares stand together.
+
+    Noise that was added to them is not seen in sums, which carry that of the counts as well.
+    """
+    sums = [value.get(key) for key in ("counts", "totals", "squares")]
+    if not all(isinstance(one, list) and all(map(_counted, one)) for one in sums):
+        return
+    for place, (count, total, square) in enumerate(zip(*sums, strict=False)):
+        if count > 0:
+            mean = total / count
+            yield f"{path}.mean[{place}]", float(mean)
+            yield f"{path}.variance[{place}]", float(square / count - mean * mean)
 
 
 def _counted(value: Any) -> bool:
@@ -134,7 +150,7 @@ def released(run: Callable[[], Any]) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             found: dict[str, Any] = {"result": run()}
-        except Exception as error:  # whatever it is, it was seen
+        except (Exception, SystemExit) as error:  # whatever it is, it was seen
             found = {"error": error}
     if caught:
         found["warnings"] = [f"{one.category.__name__}: {one.message}" for one in caught]

@@ -17,9 +17,9 @@ from typing import Any
 from discreet.audit.artefact import Leaves
 from discreet.audit.distinguisher import best_event, detectable, lower_bound
 from discreet.audit.enumeration import EndlessError, keeps, law, worst
-from discreet.audit.sampling import repeated, samples, worker
+from discreet.audit.sampling import repeated, require_portable, samples, worker
 from discreet.audit.subject import Pair, Subject, Walk
-from discreet.audit.verdict import USUAL, Audit, Verdict
+from discreet.audit.verdict import SAME, USUAL, Audit, Verdict
 from discreet.errors import PrivacyError, SchemaError
 
 __all__ = ["Effort", "audit"]
@@ -36,7 +36,7 @@ class Effort:
     samples : int
         Outputs drawn from each input of a pair, at most.
     seconds : float
-        For drawing samples, over all pairs.
+        For drawing samples, over all pairs; 40 of each input are drawn however long they take.
     confidence : float
         1 minus the probability that a sound subject is called broken.
     paths : int
@@ -59,8 +59,9 @@ class Effort:
             raise PrivacyError(f"confidence is {self.confidence!r}; it must lie inside (0, 1)")
         if self.samples < 40 or not self.seconds > 0 or self.processes < 1 or self.paths < 0:
             raise PrivacyError(
-                f"samples={self.samples}, seconds={self.seconds}, processes={self.processes}: give "
-                "at least 40 samples, a time above 0 and one process or more"
+                f"samples={self.samples}, seconds={self.seconds}, processes={self.processes}, "
+                f"paths={self.paths}: give at least 40 samples, a time above 0, one process or "
+                "more, and no negative number of paths"
             )
 
 
@@ -136,11 +137,13 @@ def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[V
     found, total = [], 2 * effort.samples * len(subject.pairs)
     pairs = len(subject.pairs)
     alpha, usual = (1 - effort.confidence) / pairs, (1 - USUAL) / pairs
+    if effort.processes > 1:
+        require_portable(subject)
     with ExitStack() as stack:
         workers = [stack.enter_context(worker()) for _ in range(effort.processes)]
         if effort.processes == 1:
             workers = []
-        elif seeded := repeated(subject, workers):
+        elif seeded := repeated(subject, workers, effort.seconds / 5):
             return [replace(seeded, confidence=effort.confidence)]
         begun = time.monotonic()
         for number, pair in enumerate(subject.pairs):
@@ -155,6 +158,12 @@ def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[V
 
 def _told(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
+
+
+def _failed(drawn: tuple[list[Leaves], list[Leaves]]) -> str:
+    """The error with which every run ended: nothing was released, so nothing was tried."""
+    errors = {leaf.get("error") for side in drawn for leaf in side}
+    return str(errors.pop()) if len(errors) == 1 and None not in errors else ""
 
 
 def _compared(
@@ -172,20 +181,23 @@ def _compared(
         for part in (slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None))
     )
     verdict = replace(verdict, samples=2 * len(drawn[0]))
+    if failed := _failed(drawn):
+        return replace(verdict, way="not done", note=f"every run ended with {failed}")
     event = best_event(fit, choose, subject.delta)
     if event is None:
-        return replace(verdict, event="all outputs are the same")
+        return replace(verdict, event=SAME)
     seen, other = event.count(confirm[0]), event.count(confirm[1])
     names = (pair.one, pair.other)
     if event.swapped:
         seen, other, names = other, seen, names[::-1]
     size, delta = len(confirm[0]), subject.delta
     least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
+    parts = subject.shared
     return replace(
         verdict,
         found=least,
         usual=also,
-        detects=detectable(size, alpha, subject.epsilon, delta, subject.shared),
+        detects=detectable(size, alpha, subject.epsilon, delta, parts) if parts else 0.0,
         broken=least > subject.epsilon,
         event=f"{event.words} ({seen} against {other} times of {size})",
         pair=names,

@@ -50,12 +50,14 @@ class Device:
     group: int | None = None
 
     def __call__(self, record: Record, random: Random) -> Any:
-        """All reports of this person; the ids, which are drawn last, stand apart."""
+        """All reports of this person, ids and all: where choices are walked through, the 16 bytes
+        behind an id are zero, so that an id differs only if it is made of something else.
+        """
         store = MemoryStore()
         person = Respondent(self.collection, store, self.group, random_state=random)
         sent = [person.report(record)]
         sent += [person.report(record, again=True) for _ in range(self.collection.reports - 1)]
-        return "".join(replace(one, id="0" * 32).to_json() for one in sent)
+        return "".join(one.to_json() for one in sent)
 
 
 def shown(text: str) -> str:
@@ -66,6 +68,9 @@ def shown(text: str) -> str:
 
 def of_collection(collection: Collection) -> Subject:
     """A plan or a questionnaire: what one device sends, whoever holds it.
+
+    Of a shuffled collection it is the promise of a single report that is put to the test; what the
+    shuffle adds rests on people who are not here (:mod:`discreet.shuffling` computes it).
 
     Parameters
     ----------
@@ -84,10 +89,11 @@ def of_collection(collection: Collection) -> Subject:
     schema = getattr(collection, "original", collection.schema)
     low, high = corner(schema, False), corner(schema, True)
     pair = Pair("the first value of everything", "the last", low, high)
+    single = promise.unshuffled is not None
     return Subject(
-        f"{collection.kind} {collection.digest[7:19]}",
-        promise.epsilon,
-        promise.delta,
+        f"{collection.kind} {collection.digest[7:19]}" + ", a single report" * single,
+        promise.alone,
+        0.0 if single else promise.delta,
         Device(collection, groups[0]),
         [pair],
         walks,
@@ -115,7 +121,7 @@ def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
             "every text that leaves the device of every person" + f" of group {group}" * (k > 0),
             inputs,
             Device(collection, group),
-            collection.guarantee.epsilon,
+            collection.guarantee.alone,
             shown,
         )
         for k, group in enumerate(groups)

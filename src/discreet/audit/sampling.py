@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import combinations
 from multiprocessing import get_context
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from discreet.audit.artefact import Leaves, leaves
 from discreet.audit.subject import Pair, Release, Subject
 from discreet.audit.verdict import Verdict
+from discreet.errors import SchemaError
 from discreet.randomness import CryptoRandom
 
-__all__ = ["repeated", "samples", "worker"]
+__all__ = ["repeated", "require_portable", "samples", "worker"]
 
 FIRST = 200
-"""Draws that two processes must not share."""
+LEAST = 20
+"""Draws that two processes must not share: at most, and if there is little time."""
 
 
 def samples(
@@ -60,10 +63,13 @@ def _parts(count: int, among: int) -> list[int]:
     return [count // among + (k < count % among) for k in range(among)]
 
 
-def draw(release: Release, given: Any, count: int) -> list[Leaves]:
-    """Outputs of one input, taken apart; what a worker does."""
-    random = CryptoRandom()
-    return [leaves(release(given, random)) for _ in range(count)]
+def draw(release: Release, given: Any, count: int, seconds: float = math.inf) -> list[Leaves]:
+    """Outputs of one input, taken apart; what a worker does. Time ends it, but not before LEAST."""
+    random, until = CryptoRandom(), time.monotonic() + seconds
+    drawn: list[Leaves] = []
+    while len(drawn) < count and (len(drawn) < LEAST or time.monotonic() < until):
+        drawn.append(leaves(release(given, random)))
+    return drawn
 
 
 def worker() -> Executor:
@@ -71,15 +77,27 @@ def worker() -> Executor:
     return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
 
-def repeated(subject: Subject, workers: Sequence[Executor]) -> Verdict | None:
+def require_portable(subject: Subject) -> None:
+    """Refuse what cannot be sent to another process."""
+    try:
+        ForkingPickler.dumps((subject.release, subject.pairs))
+    except Exception as error:  # whatever the objects themselves raise
+        raise SchemaError(
+            f"{subject.name} cannot be sent to another process ({error}); define it at the top "
+            "of a module, or use one process"
+        ) from None
+
+
+def repeated(subject: Subject, workers: Sequence[Executor], seconds: float) -> Verdict | None:
     """Whether processes draw the same outputs one after the other: a seeded source."""
-    pair = subject.pairs[0]
-    begun = [one.submit(draw, subject.release, pair.first, FIRST) for one in workers[:2]]
+    given = subject.release, subject.pairs[0].first, FIRST, seconds
+    begun = [one.submit(draw, *given) for one in workers[:2]]
     mine, theirs = ([one["whole"] for one in result.result()] for result in begun)
+    first = min(len(mine), len(theirs))
     same = [a == b for a, b in combinations(mine, 2)]
-    # if draws were independent, all would agree with probability rate^FIRST
+    # if draws were independent, all would agree with probability rate^first
     rate = sum(same) / len(same) + 0.15
-    if mine != theirs or rate >= 1 or FIRST * math.log(rate) > math.log(1e-6):
+    if mine[:first] != theirs[:first] or rate >= 1 or first * math.log(rate) > math.log(1e-6):
         return None
     return Verdict(
         "the same input in two processes",
@@ -88,6 +106,6 @@ def repeated(subject: Subject, workers: Sequence[Executor]) -> Verdict | None:
         subject.delta,
         found=math.inf,
         broken=True,
-        event=f"the first {FIRST} outputs of both are the same: the random source is seeded",
-        samples=2 * FIRST,
+        event=f"the first {first} outputs of both are the same: the random source is seeded",
+        samples=2 * first,
     )

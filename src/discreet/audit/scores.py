@@ -32,6 +32,9 @@ SINGLE = 12
 """Leaves that are tried alone."""
 SUMS = (2, 4, 8, 16, 64, 1 << 30)
 """How many of the best leaves are added up."""
+DISTINCT, ALIKE = 8, 0.5
+"""Leaves that are added up although they hardly tell the same, and from which correlation on they
+do."""
 TREES = 80
 """Leaves that trees look at."""
 
@@ -152,6 +155,10 @@ def candidates(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[Any]:
     if len(ranked) < 2:
         return found
     found += steps(one, other)
+    apart = _distinct(ranked, one, other)
+    for many in range(2, len(apart) + 1):
+        words = _joint_words(apart[:many], "the sum of the log-ratios of")
+        found.append(_Joint(_sum_of(apart[:many]), words))
     for many in SUMS:
         some = [leaf for leaf in ranked[:many] if leaf.strength > 0 or many <= 4]
         found.append(_Joint(_sum_of(some), _joint_words(some, "the sum of the log-ratios of")))
@@ -165,6 +172,27 @@ def _sum_of(some: Sequence[_Leaf]) -> Score:
     return lambda artefacts: np.sum(
         [leaf.score(artefacts) for leaf in some] or [np.zeros(len(artefacts))], axis=0
     )
+
+
+def _distinct(
+    ranked: Sequence[_Leaf], one: Sequence[Leaves], other: Sequence[Leaves]
+) -> list[_Leaf]:
+    """The best leaves, without those that say again what a better one says."""
+    kept: list[_Leaf] = []
+    said: list[Floats] = []
+    for leaf in ranked[:TREES]:
+        sides = [leaf.score(side) for side in (one, other)]
+        # about the mean of each side: that both tell the inputs apart makes them no copies
+        mine = np.concatenate([side - side.mean() for side in sides])
+        if not mine.any():
+            continue
+        mine /= np.linalg.norm(mine)
+        if all(abs(mine @ earlier) < ALIKE for earlier in said):
+            kept.append(leaf)
+            said.append(mine)
+        if len(kept) == DISTINCT:
+            break
+    return kept
 
 
 def _joint_words(some: Sequence[_Leaf], how: str) -> str:

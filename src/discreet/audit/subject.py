@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.errors import PrivacyError, SchemaError
 from discreet.randomness import Random
 
 __all__ = ["Pair", "Release", "Subject", "Walk"]
@@ -86,7 +88,8 @@ class Subject:
         Parts with finitely many outputs.
     shared : int, default 1
         By how many noisy numbers the loss of a record is shared; the more, the more samples it
-        takes to find one that is too large. Only what an audit says about its power depends on it.
+        takes to find one that is too large. Only what an audit says about its power depends on it;
+        with 0, for noise that is unlike Laplace's, it says nothing.
     """
 
     name: str
@@ -96,3 +99,12 @@ class Subject:
     pairs: Sequence[Pair] = ()
     walks: Sequence[Walk] = ()
     shared: int = 1
+
+    def __post_init__(self) -> None:
+        # against a promise that is no number nothing is ever too likely
+        if not 0 <= self.epsilon < math.inf:
+            raise PrivacyError(f"epsilon is {self.epsilon!r}; an audit needs a number from 0 on")
+        if not 0 <= self.delta < 1:
+            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+        if not self.pairs and not self.walks:
+            raise SchemaError(f"{self.name}: give at least one pair of neighbouring inputs")

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.audit.artefact import released
+from discreet.audit.hardest import hardest
 from discreet.audit.neighbours import added, columns_of, corner, replaced
 from discreet.audit.subject import Pair, Subject
+from discreet.central.smooth import PAIRS
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import rounded_up
 from discreet.randomness import Random
@@ -115,7 +117,9 @@ def of_classifier(
     classifier : object
         With ``get_params``, ``set_params`` and ``fit``.
     pairs : iterable of Pair, optional
-        Of inputs ``(X, y)``. Left out, they are made from the classifier's ``schema``.
+        Of inputs ``(X, y)``. Left out, they are made from the classifier's ``schema``; for the
+        methods ``"smooth"`` and ``"trimmed"`` also from its other parameters
+        (:mod:`discreet.audit.hardest`).
     epsilon, delta : float, optional
         What is claimed; its parameters of these names if not given.
     probe : array, optional
@@ -129,12 +133,17 @@ def of_classifier(
     if pairs is None and schema is None:
         raise SchemaError("give pairs of neighbouring tables (X, y), or a classifier with a schema")
     if pairs is None:
-        pairs, probe = _table_pairs(schema, added(schema, ROWS))
+        pairs, probe = _table_pairs(schema, [*added(schema, ROWS), *hardest(params)])
     spent = float(params.get("delta") or 0.0) if delta is None else delta
     made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
     name = f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}"
-    moments = params.get("method", "histogram") != "histogram"
-    return replace(made, name=name, shared=1 if schema is None else _numbers(schema, moments))
+    return replace(made, name=name, shared=_shared(schema, params.get("method", "histogram")))
+
+
+def _shared(schema: Schema | None, method: str) -> int:
+    if method in PAIRS:  # of two shifted Cauchy laws no side shows all of the difference
+        return 0
+    return 1 if schema is None else _numbers(schema, method != "histogram")
 
 
 def _numbers(schema: Schema, moments: bool) -> int:

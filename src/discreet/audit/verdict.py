@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from discreet.privacy import rounded_up
 
-__all__ = ["USUAL", "Audit", "Verdict"]
+__all__ = ["SAME", "USUAL", "Audit", "Verdict"]
 
+SAME = "all outputs are the same"
 USUAL = 0.99
 """The confidence that is always told."""
 
@@ -43,7 +44,7 @@ class Verdict:
         What the loss is at least at 99 %, if ``confidence`` is another.
     detects : float
         The least loss that these samples would show to exceed the promise 9 times of 10, by the
-        best event (:func:`~discreet.audit.distinguisher.detectable`).
+        best event (:func:`~discreet.audit.distinguisher.detectable`); infinite if none would.
     """
 
     check: str
@@ -83,9 +84,13 @@ class Verdict:
             return f"BROKEN: {found}, promised {promise}; event: {self.event}{held}"
         if self.way == "exact":
             return f"promised {promise}; exactly {rounded_up(self.found)}"
+        if self.event == SAME:
+            return f"promised {promise}; all {self.samples} outputs are the same"
         more = [f"{_two(self.usual, self.way)} at 99 %"] if self._unusual else []
         if 0 < self.detects < math.inf:
             more.append(f"{rounded_up(self.detects, 3)} would be found")
+        elif self.detects:
+            more.append("so few samples show no loss at all")
         beside = f" ({'; '.join(more)})" if more else ""
         return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}{beside}"
 

@@ -38,7 +38,7 @@ from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
-__all__ = ["Spender", "check", "smooth", "trim_for", "trimmed"]
+__all__ = ["PAIRS", "Spender", "scales", "smooth", "trim_for", "trimmed"]
 
 LARGEST = 500.0
 """The laws are not calibrated beyond this epsilon; what is left of a share is given away."""
@@ -105,12 +105,12 @@ Pair = Callable[[Integers, int, tuple[float, float], float], tuple[Spread, Sprea
 
 def smooth(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release means and variances with noise scaled to their smooth sensitivity."""
-    return _run(source, Spender(settings.noise, budget), settings, random, _mean_and_variance)
+    return _run(source, Spender(settings.noise, budget), settings, random, PAIRS["smooth"])
 
 
 def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
     """Release trimmed means of values and squares."""
-    return _run(source, Spender(settings.noise, budget), settings, random, _trimmed_means)
+    return _run(source, Spender(settings.noise, budget), settings, random, PAIRS["trimmed"])
 
 
 def _mean_and_variance(
@@ -161,12 +161,17 @@ def _trimmed_means(
     )
 
 
-def check(schema: Schema, budget: Budget, settings: Settings) -> None:
-    """Find all scales that a training would need: whether there are any depends on no data."""
+PAIRS: dict[str, Pair] = {"smooth": _mean_and_variance, "trimmed": _trimmed_means}
+
+
+def scales(schema: Schema, budget: Budget, settings: Settings) -> dict[str, tuple[float, float]]:
+    """(alpha, beta) of every numeric feature; whether there are any depends on no data."""
     spender = Spender(settings.noise, budget)
-    for name, cost in costs_of(schema, settings, spender.budget).items():
-        if name and isinstance(schema[name], Numeric):
-            spender.calibrated(_share(schema, name, cost))
+    return {
+        name: spender.calibrated(_share(schema, name, cost))
+        for name, cost in costs_of(schema, settings, spender.budget).items()
+        if name and isinstance(schema[name], Numeric)
+    }
 
 
 def _share(schema: Schema, name: str, cost: Fraction) -> Fraction:

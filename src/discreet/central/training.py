@@ -68,7 +68,7 @@ def check(
         return None
     budget = Budget(epsilon, delta)
     if method in SMOOTH:
-        import_module("discreet.central.smooth").check(schema, budget, settings)
+        import_module("discreet.central.smooth").scales(schema, budget, settings)
     elif budget.concentrated and _laplace_is_less(budget, schema):
         return Budget(epsilon)
     return budget

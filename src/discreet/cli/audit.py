@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import click
 
 from discreet.cli.budget import read_promising
 from discreet.cli.output import console, example, json_option, note, print_json, progress
-from discreet.errors import FormatError, SchemaError, about
+from discreet.errors import DiscreetError, FormatError, SchemaError, about
 
 if TYPE_CHECKING:
     from discreet.audit import Subject
@@ -23,13 +22,19 @@ __all__ = ["audit"]
 
 @dataclass(frozen=True)
 class Stated:
-    """What was said about the subject beside its name."""
+    """What was said about the subject beside its name; None where nothing was."""
 
     epsilon: float | None
-    delta: float
-    size: int
+    delta: float | None
+    size: int | None
     schema: str | None
-    method: str
+    method: str | None
+
+    def only(self, what: str, *allowed: str) -> None:
+        """Refuse what the subject states itself or does not know, rather than ignore it."""
+        for name, value in vars(self).items():
+            if value is not None and name not in allowed:
+                raise click.UsageError(f"--{name} does not go with {what}.")
 
 
 @click.command(
@@ -44,19 +49,19 @@ class Stated:
 )
 @click.argument("subject")
 @click.option("--epsilon", type=float, help="Epsilon of the mechanism or of CentralNB.")
-@click.option("--delta", type=float, default=0.0, help="Delta of CentralNB or discrete-gaussian.")
+@click.option("--delta", type=float, help="Delta of CentralNB or discrete-gaussian.")
 @click.option(
-    "--size",
-    type=click.IntRange(1),
-    default=4,
-    show_default=True,
-    help="Values in the domain of a mechanism.",
+    "--size", type=click.IntRange(1), help="Values in the domain of a mechanism.  [default: 4]"
 )
 @click.option("--schema", help="The public description of a table, for CentralNB.")
-@click.option("--method", default="histogram", show_default=True, help="Method of CentralNB.")
+@click.option("--method", help="Method of CentralNB.  [default: histogram]")
 @click.option("--samples", type=int, default=4000, show_default=True, help="Samples of each input.")
 @click.option(
-    "--seconds", type=float, default=60.0, show_default=True, help="Time for drawing samples."
+    "--seconds",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Time for drawing samples; 40 are drawn in any case.",
 )
 @click.option(
     "--confidence", type=float, default=0.99, show_default=True, help="Confidence of the bound."
@@ -72,10 +77,10 @@ class Stated:
 def audit(
     subject: str,
     epsilon: float | None,
-    delta: float,
-    size: int,
+    delta: float | None,
+    size: int | None,
     schema: str | None,
-    method: str,
+    method: str | None,
     as_json: bool,
     **effort: Any,
 ) -> None:
@@ -87,8 +92,9 @@ def audit(
 
     Where outputs are finite, every way through the program is walked: the loss is exact. Otherwise
     outputs of neighbouring inputs are drawn, an event is searched on one half, and what it proves
-    is computed on the other, with the stated confidence. The exit code is 1 if a promise is broken.
-    Finding nothing proves nothing: more samples find smaller defects.
+    is computed on the other, with the stated confidence. Finding nothing proves nothing: more
+    samples find smaller defects. The exit code is 1 if a promise is broken, 2 if nothing was
+    checked.
     """
     from discreet.audit import Effort
     from discreet.audit import audit as run
@@ -107,6 +113,8 @@ def audit(
                 console().print(f"  ({one.note})")
     if found.broken:
         click.get_current_context().exit(1)
+    if not found.done:
+        click.get_current_context().exit(2)
 
 
 def _subject(name: str, stated: Stated) -> Subject:
@@ -116,8 +124,10 @@ def _subject(name: str, stated: Stated) -> Subject:
     if name.endswith(".py"):
         raise SchemaError(f"{name}: which name in it? write {name}:NAME")
     if os.path.exists(name):
+        stated.only("a file, which states its own promise")
         return _of_file(name)
     if ":" in name:
+        stated.only("a subject that states its own promise")
         return _foreign(name)
     if stated.epsilon is None:
         what = "there is no such file" if "." in name or "/" in name else "give its --epsilon"
@@ -127,12 +137,14 @@ def _subject(name: str, stated: Stated) -> Subject:
 
         if stated.schema is None:
             raise click.UsageError("central needs --schema, the public description of a table.")
-        options: dict[str, Any] = {"method": stated.method, "delta": stated.delta}
-        return of_classifier(
-            CentralNB(stated.epsilon, schema=Schema.read(stated.schema), **options)
-        )
-    more = {"delta": stated.delta or 1e-6} if name == "discrete-gaussian" else {}
-    return of_mechanism(name, stated.epsilon, stated.size, **more)
+        stated.only("central", "epsilon", "delta", "schema", "method")
+        options: dict[str, Any] = {"method": stated.method or "histogram"}
+        options |= {"schema": Schema.read(stated.schema), "delta": stated.delta or 0.0}
+        return of_classifier(CentralNB(stated.epsilon, **options))
+    gaussian = name == "discrete-gaussian"
+    stated.only("this mechanism", "epsilon", "size", *(["delta"] if gaussian else []))
+    more = {"delta": stated.delta or 1e-6} if gaussian else {}
+    return of_mechanism(name, stated.epsilon, 4 if stated.size is None else stated.size, **more)
 
 
 def _of_file(path: str) -> Subject:
@@ -162,24 +174,31 @@ def _foreign(name: str) -> Subject:
             raise FormatError(f"{place}: there is no such file")
         sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
         place = os.path.basename(place).removesuffix(".py")
-    try:
+    try:  # an error of theirs must not end with the exit code of a broken promise
         module = import_module(place)
-    except Exception as error:  # whatever a program of somebody else's does
+        if not hasattr(module, member):
+            raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
+        made: Any = getattr(module, member)
+        if callable(made) and not isinstance(made, Subject) and _needs_nothing(made):
+            made = made()
+    except (DiscreetError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         raise SchemaError(
-            f"{name}: {place} cannot be imported ({type(error).__name__}: {error}); "
-            "run it by itself first"
+            f"{name}: {type(error).__name__}: {error}; run {place} by itself first"
         ) from None
-    if not hasattr(module, member):
-        raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
-    found: Any = getattr(module, member)
-    made = found
-    if callable(found) and not isinstance(found, Subject):
-        with suppress(TypeError):  # a function that wants arguments makes no subject
-            signature(found).bind()
-            made = found()
     if not isinstance(made, Subject):
         raise SchemaError(
             f"{name} is not a discreet.audit.Subject, nor a function that makes one; see "
             "of_function and of_classifier in discreet.audit"
         )
     return made
+
+
+def _needs_nothing(function: Any) -> bool:
+    """Whether it can be called without arguments; if not, it makes no subject."""
+    try:
+        signature(function).bind()
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -58,13 +58,13 @@ class Account:
 @click.argument("paths", nargs=-1, required=True, metavar="LEDGER...")
 @click.option("--step", help="A plan, questionnaire, manifest or model: what would it cost?")
 @click.option("--epsilon", type=float, help="A planned step by its epsilon alone.")
-@click.option("--delta", type=float, default=0.0, help="And its delta.")
+@click.option("--delta", type=float, help="And its delta.")
 @json_option
 def budget(
     paths: tuple[str, ...],
     step: str | None,
     epsilon: float | None,
-    delta: float,
+    delta: float | None,
     as_json: bool,
 ) -> None:
     """Show what LEDGERs say was spent, what is left, and what a planned step would cost.
@@ -74,6 +74,9 @@ def budget(
     has spent the sum; whoever is in one of them at most the largest. With a planned step the exit
     code is 1 if any of them cannot pay for it.
     """
+    known = dict.fromkeys(os.path.realpath(path) for path in paths)
+    if len(known) < len(paths):
+        raise click.UsageError("The same ledger is given twice, and would count twice.")
     accounts = [_account(path) for path in paths]
     planned = _planned(step, epsilon, delta)
     whole = [sum(one.spent[k] for one in accounts) for k in (0, 1)]
@@ -124,13 +127,15 @@ def _account(path: str) -> Account:
         return Account(path, "device", (allowed, 0.0), (left, Fraction(0)), entries, broken)
 
 
-def _planned(path: str | None, epsilon: float | None, delta: float) -> Guarantee | None:
+def _planned(path: str | None, epsilon: float | None, delta: float | None) -> Guarantee | None:
     from discreet.privacy import Guarantee
 
     if path is not None and epsilon is not None:
         raise click.UsageError("Give --step or --epsilon, not both.")
+    if delta is not None and epsilon is None:
+        raise click.UsageError("--delta goes with --epsilon.")
     if epsilon is not None:
-        return Guarantee(epsilon, delta)
+        return Guarantee(epsilon, delta or 0.0)
     return None if path is None else read_promising(path).guarantee
 
 
