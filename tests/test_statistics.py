@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,6 +161,22 @@ def test_json_round_trip_and_damage():
     for damaged in (text[:-20], text.replace('"no"', '"No"'), text.replace("[", "[9, ", 1)):
         with pytest.raises(FormatError):
             Statistics.from_json(damaged)
+
+
+def test_noise_that_is_opposed_between_classes_travels_and_adds_up():
+    columns, codes = rows(200)
+    exact = count_arrays(public(), columns, codes)
+    noise = np.full(exact.tables["colour"].counts.shape, 9.0)
+    cells, counts = exact.tables["colour"].cells, exact.tables["colour"].counts
+    one, other = Table(cells, counts, noise, 0.9), Table(cells, counts, 2 * noise, 0.3)
+    read = Statistics.from_json(replace(exact, tables={"colour": one}).to_json()).tables["colour"]
+    assert read.opposed == 0.9
+    np.testing.assert_allclose(read.between, 9 * 1.9)  # of two classes
+    assert (one + other).opposed == pytest.approx((0.9 + 2 * 0.3) / 3)
+    assert (Table(cells, counts) + Table(cells, counts)).opposed == 0.0
+    text = replace(exact, tables={"colour": replace(one, opposed=1.5)}).to_json()
+    with pytest.raises(FormatError, match="opposed"):
+        Statistics.from_json(text)
 
 
 def test_shapes_must_fit():

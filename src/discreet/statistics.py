@@ -99,11 +99,15 @@ class Table:
     variances : array of the same shape, optional
         Of each count as an estimate of the number of people in that cell, out of the people that
         the statistics are of. Zero where the counts are exact.
+    opposed : float
+        Which part of the noise moves people from class to class, so that it cancels out in sums
+        over the classes: 0 where all counts err independently, 1 where only the class is noisy.
     """
 
     cells: Cells
     counts: Array
     variances: Array = None  # type: ignore[assignment]
+    opposed: float = 0.0
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -117,7 +121,22 @@ class Table:
     def __add__(self, other: Table) -> Table:
         if self.cells != other.cells:
             raise EstimationError(f"{self.cells.feature.name}: the two tables have other cells")
-        return Table(self.cells, self.counts + other.counts, self.variances + other.variances)
+        noise = [float(np.sum(one.variances)) for one in (self, other)]
+        opposed = 0.0
+        if sum(noise) > 0:
+            opposed = (noise[0] * self.opposed + noise[1] * other.opposed) / sum(noise)
+        return Table(
+            self.cells, self.counts + other.counts, self.variances + other.variances, opposed
+        )
+
+    @property
+    def between(self) -> Array:
+        """Variances for comparing classes: half of that of the difference between two of them.
+
+        Noise that cancels out in sums over K classes has a correlation of -1 / (K - 1) between
+        two of them.
+        """
+        return self.variances * (1 + self.opposed / max(len(self.counts) - 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,6 +377,7 @@ class Statistics:
                     "edges": list(table.cells.edges),
                     "counts": table.counts.tolist(),
                     "variances": table.variances.tolist(),
+                    "opposed": table.opposed,
                 }
                 for name, table in self.tables.items()
             },
@@ -417,10 +437,11 @@ class TableBody(Body):
     edges: list[float]
     counts: list[list[Number]]
     variances: list[list[Number]]
+    opposed: float = Field(ge=0, le=1)
 
     def table(self, schema: Schema, name: str) -> Table:
         cells = cells_from(schema, name, self.edges)
-        return Table(cells, np.array(self.counts), np.array(self.variances))
+        return Table(cells, np.array(self.counts), np.array(self.variances), self.opposed)
 
 
 class MomentsBody(Body):

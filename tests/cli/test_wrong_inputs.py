@@ -311,11 +311,15 @@ def _cases() -> dict[str, str]:
     }
 
 
+def files() -> dict[Path, int]:
+    """What lies here and when it was changed; not what locks and Python leave behind."""
+    found = [path for path in Path.cwd().rglob("*") if "__pycache__" not in path.parts]
+    return {path: path.stat().st_mtime_ns for path in found if path.suffix != ".lock"}
+
+
 @pytest.mark.parametrize(("line", "said"), _cases().items(), ids=list(_cases()))
 def test_a_wrong_input_is_refused_with_the_way_out(line: str, said: str, run: Run) -> None:
-    before = {
-        path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*") if path.suffix != ".lock"
-    }
+    before = files()
     result = run(line)
     assert result.exit_code == 2, (result.output, result.exception)
     assert isinstance(result.exception, SystemExit), "a traceback"
@@ -323,8 +327,7 @@ def test_a_wrong_input_is_refused_with_the_way_out(line: str, said: str, run: Ru
     assert said in message
     assert SECRET not in result.output, "an error repeats no row"
     assert not PYTHON.search(message.rpartition("discreet: ")[2]), "a word of Python"
-    after = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
-    assert {path: when for path, when in after.items() if path.suffix != ".lock"} == before
+    assert files() == before
 
 
 def test_a_program_that_fails_is_named_not_traced(run: Run) -> None:

@@ -32,7 +32,8 @@ def noisy(conditional, noise, seed, people=1000, features=6):
 
 
 def fit(tables, people=1e9, bins=BINS):
-    return smoothed(tables, dict.fromkeys(tables, bins), PRIOR, dict.fromkeys(tables, people))
+    every = dict.fromkeys(tables, people)
+    return smoothed(tables, dict.fromkeys(tables, bins), PRIOR, every, dict.fromkeys(tables, 1.0))
 
 
 def log_odds(conditional):
@@ -73,7 +74,10 @@ def test_neighbours_lessen_the_error_where_bins_lie_in_order(monkeypatch):
     truth, seeds = hills(), range(8)
     ours = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
     people = dict.fromkeys(noisy(truth, 1.0, 0), 1e9)
-    plain = np.mean([error(shrunk(noisy(truth, 20.0, s), PRIOR, people), truth) for s in seeds])
+    alone = dict.fromkeys(people, 1.0)
+    plain = np.mean(
+        [error(shrunk(noisy(truth, 20.0, s), PRIOR, people, alone), truth) for s in seeds]
+    )
     monkeypatch.setattr(smoothing, "GRID", smoothing.GRID * [1, 0])
     smoothing._roots.cache_clear()
     rough = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
@@ -127,6 +131,7 @@ def test_strong_features_are_recognised_together():
 def test_any_number_of_classes(classes):
     counts = np.random.default_rng(0).poisson(20, (classes, BINS)).astype(float)
     prior = np.full(classes, 1 / classes)
-    found = smoothed({"x": (counts, np.ones_like(counts))}, {"x": BINS}, prior, {"x": 500.0})["x"]
+    table = {"x": (counts, np.ones_like(counts))}
+    found = smoothed(table, {"x": BINS}, prior, {"x": 500.0}, {"x": 1.0})["x"]
     assert found.shape == (classes, BINS)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)

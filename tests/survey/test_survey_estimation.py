@@ -121,6 +121,34 @@ def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("apart", [True, False])
+def test_differences_between_classes_have_the_stated_variance(classes, apart):
+    """400 repetitions of 6 to 9 differences; the twin takes counts of classes for independent.
+
+    Differences of one repetition share two thirds of their errors at most, so that 400 times two
+    is the least number of independent ones: 6 standard errors of the ratio are .3 (1e-8).
+    """
+    feature = Categorical("a", ["p", "q", "r"], optional=False)
+    schema = Schema([feature], "c", [str(k) for k in range(classes)])
+    groups = [["a"], ["c"]] if apart else None
+    survey = Questionnaire.of(schema, [0.2, 0.2] if apart else 0.2, groups)
+    rng = np.random.default_rng(1)
+    truth = np.column_stack([rng.integers(0, 3, 500), rng.integers(0, classes, 500)])
+    exact = np.array([[(truth == (v, c)).all(1).sum() for v in range(3)] for c in range(classes)])
+    pairs = [(c, d) for c in range(classes) for d in range(c)]
+    squares, stated, alone = [], [], []
+    for repeat in range(400):
+        table = statistics_of(simulate(survey, truth, SeededRandom(repeat))).tables["a"]
+        error = table.counts - exact
+        squares.append(np.mean([(error[c] - error[d]) ** 2 for c, d in pairs]))
+        stated.append(np.mean([table.between[c] + table.between[d] for c, d in pairs]))
+        alone.append(np.mean([table.variances[c] + table.variances[d] for c, d in pairs]))
+    assert np.mean(squares) / np.mean(stated) == pytest.approx(1, abs=0.3)
+    assert (np.mean(squares) / np.mean(alone) > 1.3) == apart
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, [["a"], ["b", "c"]]])
 def test_twenty_values_are_estimated_without_bias(groups, invented):
     """Tables of a question with 20 answers; every cell within 5.5 deviations (1e-5 in all)."""

@@ -214,7 +214,9 @@ def _cell_factors(
         bins = {n: t.cells.values for n, t in statistics.tables.items() if t.cells.edges}
         numeric = {name: used[name] for name in bins}
         others = {name: table for name, table in used.items() if name not in bins}
-        found = shrunk(others, share, people) | smoothed(numeric, bins, share, people)
+        alone = {name: 1 - table.opposed for name, table in statistics.tables.items()}
+        found = shrunk(others, share, people, alone)
+        found |= smoothed(numeric, bins, share, people, alone)
         probability = toned_down({name: found[name] for name in used}, share)
         if statistics.likeliest is not None:
             probability = _beside(statistics.likeliest, share, probability)
@@ -247,9 +249,9 @@ def _between(own: Floats, likely: Floats, weight: float) -> Floats:
 
 
 def _kept(table: Table, skip: bool) -> tuple[Floats, Floats]:
-    """Counts and variances of the cells that the model looks at."""
+    """Counts, and variances for comparing classes, of the cells that the model looks at."""
     end = table.cells.missing if skip and table.cells.missing is not None else table.cells.size
-    return np.asarray(table.counts[:, :end], float), np.asarray(table.variances[:, :end], float)
+    return np.asarray(table.counts[:, :end], float), np.asarray(table.between[:, :end], float)
 
 
 def _conditional(

@@ -41,7 +41,10 @@ def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
 
 
 def shrunk(
-    tables: Mapping[str, tuple[Floats, Floats]], prior: Floats, people: Mapping[str, float]
+    tables: Mapping[str, tuple[Floats, Floats]],
+    prior: Floats,
+    people: Mapping[str, float],
+    alone: Mapping[str, float],
 ) -> dict[str, Floats]:
     """P(cell | class) of every feature, shrunk as its noise deserves.
 
@@ -53,6 +56,8 @@ def shrunk(
         Valid class probabilities.
     people : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
+    alone : mapping of name to float
+        Which part of the noise of each table is every class's own; plain counts count as far.
     """
     parts = {n: Interaction(*table, prior, people[n]) for n, table in tables.items()}
     open_ones = {name: part.log_evidence() for name, part in parts.items() if part.cells > 1}
@@ -70,7 +75,7 @@ def shrunk(
     for name, chance in zip(open_ones, chances, strict=True):
         of_class = people[name] * np.maximum(prior, TINY)[:, None]
         shrunken = of_class * parts[name].posterior(chance) + PSEUDO
-        found[name] = mixed(shrunken, tables[name][0], plain)
+        found[name] = mixed(shrunken, tables[name][0], plain * alone[name])
     return found
 
 

@@ -54,6 +54,7 @@ def smoothed(
     bins: Mapping[str, int],
     prior: Floats,
     people: Mapping[str, float],
+    alone: Mapping[str, float],
 ) -> dict[str, Floats]:
     """P(bin | class) of every numeric feature.
 
@@ -67,6 +68,9 @@ def smoothed(
         Valid class probabilities.
     people : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
+    alone : mapping of name to float
+        Which part of the noise of each table is every class's own. What only moves people from
+        class to class does not average out, and plain counts are left out as far.
     """
     evidence, conditional, parts = {}, {}, {}
     for name, (counts, variances) in tables.items():
@@ -83,7 +87,7 @@ def smoothed(
     for name, (counts, variances) in tables.items():
         # noise that is wider than everybody is no evidence of anything
         known = min(1.0, people[name] ** 2 / max(float(variances.mean()), TINY))
-        found[name] = mixed(averages[name], counts, PLAIN * known)
+        found[name] = mixed(averages[name], counts, PLAIN * known * alone[name])
     return found
 
 

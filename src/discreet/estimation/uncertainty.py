@@ -252,7 +252,7 @@ def _tables(statistics: Statistics, totals: Floats, rng: np.random.Generator) ->
             continue
         cells = table.cells
         end = cells.missing if skip and cells.missing is not None else cells.size
-        counts, variances = (np.asarray(x, float) for x in (table.counts, table.variances))
+        counts, variances = (np.asarray(x, float) for x in (table.counts, table.between))
         there = max(whole - max(float(counts[:, end:].sum()), 0.0), whole / 100)
         groups[name] = _groups(counts[:, :end], bool(cells.edges), len(prior))
         into = np.eye(groups[name].max() + 1)[groups[name]]
@@ -306,7 +306,7 @@ def _counts(
 ) -> Floats:
     """Exact counts: between expected and noisy ones, as sampling and noise deserve."""
     end = len(groups)
-    noisy, variance = (np.asarray(x, float)[:, :end] for x in (table.counts, table.variances))
+    noisy, variance = (np.asarray(x, float)[:, :end] for x in (table.counts, table.between))
     size = np.maximum(noisy.sum(axis=0), 0.0) + np.sqrt(variance.sum(axis=0)) + 1
     share = size / np.bincount(groups, size)[groups]  # of a cell in its group
     expected = totals[:, :, None] * probability[:, :, groups] * share

@@ -12,6 +12,9 @@ from discreet.schema import Schema
 
 __all__ = ["METHODS", "TRUST", "Method", "Trust", "defaults"]
 
+FOR_CLASS = 0.3
+"""Part of the epsilon of a survey that is for the class."""
+
 
 @dataclass(frozen=True)
 class Trust:
@@ -87,10 +90,12 @@ def _published(oracle: str) -> Callable[[Schema, float, int, int], Any]:
 
 
 def thetas_for(sizes: list[int], epsilon: float) -> list[Fraction]:
-    """For groups of so many possible answers each, the thetas that share epsilon equally.
+    """For groups of so many possible answers each, the thetas that share epsilon among them.
 
-    From epsilon = ln(1 + theta / ((1 - theta) w)), w = 1 / size: theta = g / (1 + g) with
-    g = w (exp(epsilon) - 1); rounded down, so that the total is never above epsilon.
+    The class comes last and gets three tenths, the others equal parts of the rest: its answer is
+    in every table. From epsilon = ln(1 + theta / ((1 - theta) w)), w = 1 / size:
+    theta = g / (1 + g) with g = w (exp(epsilon) - 1); rounded down, so that the total is never
+    above epsilon.
 
     Parameters
     ----------
@@ -102,8 +107,10 @@ def thetas_for(sizes: list[int], epsilon: float) -> list[Fraction]:
     >>> [float(one) for one in thetas_for([2], 1.0986122886681098)]  # ln 3
     [0.5]
     """
-    share = epsilon / len(sizes)
-    odds = [math.expm1(share) / size for size in sizes]
+    others = len(sizes) - 1
+    of_class = max(FOR_CLASS, 1 / len(sizes))
+    shares = [(1 - of_class) / max(others, 1)] * others + [of_class]
+    odds = [math.expm1(share * epsilon) / size for share, size in zip(shares, sizes, strict=True)]
     steps = 1 << 40
     return [Fraction(math.floor(steps * one / (1 + one)), steps) for one in odds]
 

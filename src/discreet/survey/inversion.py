@@ -43,6 +43,7 @@ __all__ = [
 
 CHUNK = 1 << 21
 """Numbers of inverted indicators that are held at once."""
+TINY = 1e-300
 
 
 def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
@@ -182,7 +183,13 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
     tables = {}
     for name in survey.schema.names:
         counts, noise = _counted(tally, (target, name))
-        tables[name] = Table(survey.cells[name], counts, noise)
+        opposed = 0.0
+        if survey.group_of(name) != survey.group_of(target):
+            # the noise of the answers alone is what is left of it in sums over the classes
+            _, of_answers = _counted(tally, (name,))
+            left = float(of_answers.sum()) / max(float(noise.sum()), TINY)
+            opposed = min(max(1.0 - left, 0.0), 1.0)
+        tables[name] = Table(survey.cells[name], counts, noise, opposed)
     promise = (guarantee or survey.promised(tally.together)).under(simulated=tally.simulated)
     whole = likeliest(tally, totals, variances, tables)
     return Statistics(survey.schema, totals, variances, tables, guarantee=promise, likeliest=whole)

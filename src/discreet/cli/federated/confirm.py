@@ -10,6 +10,7 @@ import click
 
 from discreet.cli.federated.telling import current
 from discreet.errors import PrivacyError
+from discreet.privacy import rounded_up
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.invitation import Invitation
@@ -72,7 +73,7 @@ def require_epsilon(manifest: Manifest, unprotected: bool) -> None:
         which = (
             "an infinite epsilon: no"
             if math.isinf(manifest.epsilon)
-            else (f"an epsilon of {manifest.epsilon:g}: hardly any")
+            else (f"an epsilon of {rounded_up(manifest.epsilon)}: hardly any")
         )
         raise PrivacyError(
             f"this manifest has {which} noise is added, and exact totals of your table and the "
