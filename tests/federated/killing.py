@@ -140,9 +140,10 @@ class Play:
 
     def until(self, what):
         over = time.monotonic() + PATIENCE
-        while not what() and time.monotonic() < over:
+        while not (done := what()) and time.monotonic() < over:
             time.sleep(0.02)
-        assert what(), {name: self.said(name)[-300:] for name in self.names}
+        codes = {name: one.exitcode for name, one in self.running.items()}
+        assert done, (codes, self.fatal, {name: self.said(name)[-300:] for name in self.names})
 
     def wait(self, name):
         """The exit code of a process; minus nine where it was killed."""
@@ -167,7 +168,9 @@ class Play:
                 if one.exitcode == 2 and told > again[name]:
                     again[name] = told
                     self.start(name)
-            ended = [name for name, one in self.running.items() if one.exitcode is not None]
+            # whoever dies between these lines is started at the next look
+            codes = {name: one.exitcode for name, one in self.running.items()}
+            ended = [name for name, code in codes.items() if code not in (None, -signal.SIGKILL)]
             if {*ended, "collector"} >= self.running.keys():
                 # a restarted collector does not know who has heard that the round is over
                 (self.folder / LEAVE).touch()
