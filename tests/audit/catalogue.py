@@ -485,9 +485,12 @@ def main() -> int:
         waiting = [pool.submit(_timed, k, given.more) for k in range(len(jobs))]
         for (entry, planted), result in zip(jobs, waiting, strict=True):
             found, seconds = result.result()
-            as_it_must = found.broken == planted
+            as_it_must = found.broken == planted and found.done
             wrong += not as_it_must
-            verdict = max(found.verdicts, key=lambda one: (one.broken, one.found, one.usual))
+            verdict = max(
+                found.verdicts,
+                key=lambda one: (one.way != "not done", one.broken, one.found, one.usual),
+            )
             mark = "ok   " if as_it_must else "WRONG"
             kind = "planted" if planted else "sound"
             print(f"{mark} {kind:8}{entry.name:50}{seconds:6.1f} s  {verdict.sentence}", flush=True)
