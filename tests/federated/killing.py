@@ -158,23 +158,23 @@ class Play:
         again = dict.fromkeys(self.names, 0)
 
         def ended():
-            for name in sorted(killed):
-                if self.running[name].exitcode == -signal.SIGKILL:
-                    killed.remove(name)
-                    self.start(name)
-            for name, one in list(self.running.items()):
-                # the collector took its time to come back: one does as one is told
-                told = self.said(name).count("start again once the collector is back")
-                if one.exitcode == 2 and told > again[name]:
-                    again[name] = told
-                    self.start(name)
-            # whoever dies between these lines is started at the next look
+            # one look at all of them: who ends after it is judged by the next
             codes = {name: one.exitcode for name, one in self.running.items()}
-            ended = [name for name, code in codes.items() if code not in (None, -signal.SIGKILL)]
-            if {*ended, "collector"} >= self.running.keys():
+            for name, code in codes.items():
+                told = self.said(name).count("start again once the collector is back")
+                if code == -signal.SIGKILL and name in killed:
+                    killed.remove(name)
+                elif code == 2 and told > again[name]:
+                    again[name] = told  # the collector took its time: one does as one is told
+                else:
+                    continue
+                self.start(name)
+                codes[name] = None
+            ended = [name for name, code in codes.items() if code is not None]
+            if {*ended, "collector"} >= codes.keys():
                 # a restarted collector does not know who has heard that the round is over
                 (self.folder / LEAVE).touch()
-            return len(ended) == len(self.running)
+            return len(ended) == len(codes)
 
         self.until(ended)
         for name in self.names:
