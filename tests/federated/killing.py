@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import shutil
 import signal
 import time
 
@@ -165,7 +166,10 @@ class Play:
                 if code == -signal.SIGKILL and name in killed:
                     killed.remove(name)
                 elif code == 2 and told > again[name]:
-                    again[name] = told  # the collector took its time: one does as one is told
+                    again[name] = told  # one does as one is told
+                    if codes["collector"] == 0:  # it had heard of the end, and died with it
+                        shutil.rmtree(self.folder / f"kept-{name}")
+                        continue
                 else:
                     continue
                 self.start(name)
@@ -179,7 +183,7 @@ class Play:
         self.until(ended)
         for name in self.names:
             code, said = self.wait(name), self.said(name)
-            over = ("has finished this round", "the collector is gone")
+            over = ("has finished this round", "the collector is gone", "nothing is left to do")
             assert code == 0 or any(line in said for line in over), (name, code, said)
 
     def check(self):
