@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.setup import held_columns
+from discreet.cli.federated.setup import held_columns, terms_options
 from discreet.cli.federated.telling import current
 from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import example
@@ -58,29 +58,8 @@ class _Asked:
 @click.option("--label", help="NAME=TABLE of the label provider; makes the round vertical.")
 @click.option("--columns", multiple=True, help="NAME=feature,feature where tables share features.")
 @click.option("--id", "id_column", help="The column that rows are aligned by; vertical.")
-@click.option("--epsilon", type=float, required=True, help="Per person and in total.")
-@click.option(
-    "--mode",
-    type=click.Choice(["counts", "probabilities"]),
-    default="counts",
-    help="What the receiver gets.",
-)
+@terms_options
 @click.option("--paillier", is_flag=True, help="Paillier encryption; without it, masks.")
-@click.option(
-    "--tolerated",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="How many may be missing, or tell others their noise.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Bins of numeric features.",
-)
-@click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
 @click.option(
     "--deadline",
     type=click.FloatRange(1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,40 @@ from discreet.cli.output import console, example, json_option, print_json
 from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError, about
 
-__all__ = ["held_columns", "identity", "manifest"]
+__all__ = ["held_columns", "identity", "manifest", "terms_options"]
+
+
+def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options for what the parties of a round agree on."""
+    for option in (
+        click.option(
+            "--moments", multiple=True, help="A numeric feature to be summed, not binned."
+        ),
+        click.option(
+            "--bins",
+            type=click.IntRange(1, 1024),
+            default=8,
+            show_default=True,
+            help="Bins of numeric features.",
+        ),
+        click.option(
+            "--tolerated",
+            type=click.IntRange(0),
+            default=1,
+            show_default=True,
+            help="How many may be missing, or tell others their noise.",
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice(["counts", "probabilities"]),
+            default="counts",
+            show_default=True,
+            help="What the receiver gets.",
+        ),
+        click.option("--epsilon", type=float, required=True, help="Per person and in total."),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(epilog=example("discreet federated identity hospital-a --folder keys"))
@@ -106,29 +140,8 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--label", help="The label provider's card; makes the round vertical.")
 @click.option("--columns", multiple=True, help="NAME=feature,feature: who holds what; vertical.")
 @click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
-@click.option("--epsilon", type=float, required=True, help="Per person and in total.")
-@click.option(
-    "--mode",
-    type=click.Choice(["counts", "probabilities"]),
-    default="counts",
-    help="What the receiver gets.",
-)
+@terms_options
 @click.option("--key", help="A Paillier public key; without it, the round uses masks.")
-@click.option(
-    "--tolerated",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="How many may be missing, or tell others their noise.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Bins of numeric features.",
-)
-@click.option("--moments", multiple=True, help="A numeric feature to be summed, not binned.")
 @click.option(
     "--round",
     "number",
