@@ -1,11 +1,14 @@
 """The estimator is unbiased and its stated variance right: exactly by enumeration, then in bulk."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, Schema, SchemaError
+from discreet import Categorical, EstimationError, Numeric, Schema, SchemaError
 from discreet.collection.simulation import simulate
 from discreet.collection.tally import Tally
+from discreet.estimation import estimate
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import estimate_share, statistics_of, unmixed
 from discreet.survey.predicate import Predicate
@@ -146,6 +149,35 @@ def test_differences_between_classes_have_the_stated_variance(classes, apart):
         alone.append(np.mean([table.variances[c] + table.variances[d] for c, d in pairs]))
     assert np.mean(squares) / np.mean(stated) == pytest.approx(1, abs=0.3)
     assert (np.mean(squares) / np.mean(alone) > 1.3) == apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numeric", [False, True])
+def test_noise_between_classes_does_not_pass_for_evidence(numeric):
+    """Nothing depends on the class; the twin takes the noise of classes for independent."""
+    names = [f"f{i}" for i in range(6)]
+    features = [
+        Numeric(name, 0, 1, optional=False)
+        if numeric
+        else Categorical(name, list("pqr"), optional=False)
+        for name in names
+    ]
+    groups = [[name] for name in (*names, "c")]
+    survey = Questionnaire.of(Schema(features, "c", ["n", "y"]), [0.3] * 7, groups, bins=3)
+
+    def strength(statistics):
+        factors = estimate(statistics).factors
+        return np.mean([np.abs(np.diff(one.log_probability, axis=0)).mean() for one in factors])
+
+    ours, twin = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = np.column_stack([rng.integers(0, 3, (2000, 6)), rng.random(2000) < 0.3])
+        found = statistics_of(simulate(survey, truth.astype(np.int64), SeededRandom(seed)))
+        ours.append(strength(found))
+        tables = {name: replace(one, opposed=0.0) for name, one in found.tables.items()}
+        twin.append(strength(replace(found, tables=tables)))
+    assert np.mean(ours) < 0.7 * np.mean(twin)
 
 
 @pytest.mark.slow
