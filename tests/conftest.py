@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -52,8 +53,8 @@ def _spark_missing() -> str | None:
 @pytest.fixture(autouse=True)
 def nobody_was_fitted_before() -> None:
     """What one test fits adds to no account of another."""
-    if (seen := sys.modules.get("discreet.estimators.seen")) is not None:
-        seen.SEEN.forget()
+    if (module := sys.modules.get("discreet.estimators.fit_history")) is not None:
+        module.PROCESS_HISTORY.groups.clear()
 
 
 if importlib.util.find_spec("hypothesis"):
@@ -69,7 +70,23 @@ def _tools_missing() -> str | None:
     return f"not installed: {', '.join(lacking)}" if lacking else None
 
 
+def _icu_server() -> Path | None:
+    """The programs of a PostgreSQL of this system that was built with ICU."""
+    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    if found := shutil.which("initdb"):
+        folders.append(Path(found).resolve().parent)
+    for folder in folders:
+        if (folder / "initdb").exists() and b"--with-icu" in (folder / "postgres").read_bytes():
+            return folder
+    return None
+
+
+def _icu_missing() -> str | None:
+    return None if _icu_server() else "no PostgreSQL with ICU is installed: apt install postgresql"
+
+
 NEEDS = {
+    "icu": _icu_missing,
     "data": _data_missing,
     "spark": _spark_missing,
     "browser": programs.missing,
@@ -77,7 +94,7 @@ NEEDS = {
 }
 
 
-STARTED = {"postgres", "chromium"}
+STARTED = {"postgres", "postgres_with_icu", "chromium"}
 """Fixtures that start a program, which takes seconds: what needs one is ``slow``."""
 
 
@@ -160,3 +177,40 @@ def postgres() -> Iterator[str]:
         yield server.get_uri()
     finally:
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_with_icu() -> Iterator[str]:
+    """The URL of a server of this system that knows nondeterministic collations."""
+    programs_of, user = _icu_server(), "postgres" if os.getuid() == 0 else None
+    assert programs_of is not None
+    folder = Path(tempfile.mkdtemp(prefix="discreet-icu-"))
+    if user is not None:  # the server refuses to run as root
+        shutil.chown(folder, user)
+
+    def run(program: str, *words: str) -> None:
+        command = [str(programs_of / program), "-D", str(folder / "data"), *words]
+        subprocess.run(command, check=True, user=user, stdout=subprocess.DEVNULL, cwd=folder)
+
+    settings = f"-k {folder} -c listen_addresses= -c fsync=off"
+    try:
+        run("initdb", "-A", "trust", "-U", "people", "-E", "UTF8", "--locale", "C")
+        run("pg_ctl", "-w", "-o", settings, "-l", str(folder / "log"), "start")
+        try:
+            yield f"postgresql://people@/postgres?host={folder}"
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One local Spark session for all tests."""
+    from discreet.tables.engines import spark_session
+
+    session = spark_session(
+        {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "4", "spark.log.level": "OFF"}
+    )
+    yield session
+    session.stop()

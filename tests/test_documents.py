@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pytest
 
 import windows
 from discreet import documents, locks
+from discreet.collection.report import Report
 from discreet.collection.store import FolderStore
-from discreet.documents import canonical_document, dump, replacing, write_atomic
+from discreet.documents import canonical_document, dump, json_of_yaml, replacing, write_atomic
 from discreet.errors import FormatError
 from discreet.locks import locked
+from discreet.schema import Schema
 
 
 def mode(path: Path) -> int:
@@ -202,3 +205,74 @@ def test_a_sealed_document_that_was_changed_is_refused() -> None:
             documents.load(changed, "number", 1, Number)
     with pytest.raises(FormatError, match="changed or damaged"):  # the seal itself was removed
         documents.load(documents.dump("number", 1, {"value": 1}, sealed=False), "number", 1, Number)
+
+
+SCHEMA_TWICE = """{
+ "format": "discreet/schema", "version": 1, "target": "ill", "classes": ["no", "yes"],
+ "features": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 90, "lower": 18}]
+}"""
+
+YAML_ONCE = """
+target: ill
+classes: [no, yes]
+features:
+  - {name: age, kind: numeric, lower: 0, upper: 90}
+"""
+YAML_TWICE = f"{YAML_ONCE}classes: [yes, no]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("s.json", SCHEMA_TWICE, "the key 'lower' is there twice in one object; remove one"),
+        ("s.yaml", YAML_TWICE, "line 6, column 1: the key 'classes' is there twice.*; remove one"),
+        ("s.yaml", YAML_ONCE.replace("kind:", "lower: 1, kind:"), "line 5, .* key 'lower'"),
+        ("s.yml", "a: {1: x, '1': y}", "the key '1' is there twice"),
+        ("s.yml", "<<: {a: 1}\n<<: {a: 2}", "the key '<<' is there twice"),
+        ("s.yml", "<<: {a: 1, a: 2}", "the key 'a' is there twice"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(
+    tmp_path: Path, name: str, text: str, says: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=says):
+        Schema.read(tmp_path / name)
+
+
+def test_merged_keys_of_yaml_may_be_replaced(tmp_path: Path) -> None:
+    assert json.loads(json_of_yaml("<<: {a: 1, b: 2}\na: 3", "thing")) == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize("key", ["id", "value", "digest", "format"])
+def test_a_report_with_a_key_twice_is_refused(key: str) -> None:
+    report = Report("sha256:" + 64 * "a", 32 * "b", 0, (1,)).to_json()
+    whole = json.loads(report)
+    twice = f'{{"{key}": {json.dumps(whole[key])}, {report.strip()[1:]}'
+    assert Report.from_json(report) == Report.from_json(json.dumps(whole))
+    with pytest.raises(FormatError, match=f"the key '{key}' is there twice"):
+        Report.from_json(twice)
+
+
+def test_a_sealed_document_with_a_key_twice_is_refused() -> None:
+    """The digest is that of what is read: it does not notice which of two was meant."""
+    sealed = dump("thing", 1, {"value": 1})
+    assert json.loads(sealed[:-3] + ',"value": 1}') == json.loads(sealed)
+    with pytest.raises(FormatError, match="the key 'value' is there twice"):
+        documents.parse(sealed[:-3] + ',"value": 1}', "thing")
+
+
+def test_all_documents_are_parsed_where_repeated_keys_are_refused() -> None:
+    """Who else calls json.loads reads what was checked or written here, or no document."""
+    known = {
+        "audit/artefact.py", "local/plan.py", "papers/reproduction.py", "server/api.py",
+        "server/bundle.py", "server/surveys.py", "survey/form.py", "announcement.py",
+        "cli/demo.py", "server/migrations/versions/v0003_sealed_arrivals.py",
+    }  # fmt: skip
+    root = Path(documents.__file__).parent
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"json\.loads?\(|safe_load|yaml\.load\(text\)", path.read_text("utf-8"))
+    }
+    assert found == known

@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -31,17 +32,22 @@ __all__ = [
     "STRICT",
     "Body",
     "Document",
+    "RepeatedKeyError",
     "canonical",
     "canonical_document",
+    "destroy_file",
     "digest_of",
     "dump",
     "json_of_yaml",
     "load",
     "move_atomic",
+    "parse_json",
     "private_folder",
     "read_text",
+    "remove_drafts",
     "replacing",
     "shape_of",
+    "sync_folder",
     "write_atomic",
 ]
 
@@ -50,6 +56,12 @@ LARGEST = 256 * 1024 * 1024
 
 LARGEST_YAML = 1 << 20
 """Characters in a hand-written YAML file."""
+
+LONGEST_KEY_SHOWN = 60
+"""Characters of a key that a message repeats."""
+
+LONGEST_DRAFT_NAME = 200
+"""Bytes of a file name that its drafts repeat; file systems allow 255, and drafts add 23."""
 
 B = TypeVar("B", bound="Body")
 
@@ -162,12 +174,67 @@ class Document(ABC):
         return dump(self.kind, self.version, self.to_body())
 
 
+class RepeatedKeyError(ValueError):
+    """A key that an object holds twice; readers would disagree about which value counts.
+
+    Parameters
+    ----------
+    key : str
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the key {_abbreviate(key)} is there twice in one object")
+        self.key = key
+
+
+def _abbreviate(key: str) -> str:
+    return repr(key if len(key) <= LONGEST_KEY_SHOWN else key[:LONGEST_KEY_SHOWN] + "…")
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values_by_key = dict(pairs)
+    if len(values_by_key) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return values_by_key
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON in which no object holds a key twice; everything from outside is read here.
+
+    Parameters
+    ----------
+    text : str or bytes
+
+    Raises
+    ------
+    ValueError
+        Where it is not JSON, or a key is there twice.
+    RecursionError
+        Where it is nested too deeply.
+
+    Examples
+    --------
+    >>> parse_json('{"classes": ["no", "yes"], "classes": ["yes", "no"]}')
+    Traceback (most recent call last):
+    discreet.documents.RepeatedKeyError: the key 'classes' is there twice in one object
+    """
+    if not isinstance(text, str):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    return _DECODER.decode(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
+
+
 def parse(text: str | bytes, kind: str) -> dict[str, Any]:
     """JSON text to a dictionary, or an error that says why not."""
     if len(text) > LARGEST:
         raise FormatError(f"this {kind} has {len(text)} characters, the limit is {LARGEST}")
     try:
-        whole = json.loads(text)
+        whole = parse_json(text)
+    except RepeatedKeyError as error:
+        raise FormatError(f"this {kind} is ambiguous: {error}; remove one of them") from None
     except (ValueError, RecursionError) as error:
         raise FormatError(_not_json(text, kind, error)) from None
     if not isinstance(whole, dict):
@@ -371,7 +438,7 @@ def replacing(
     """
     named = Path(path)
     target = named if exclusive else named.resolve()
-    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    draft = target.with_name(f"{_draft_prefix(target)}{secrets.token_hex(8)}.part")
     try:
         if named.is_dir():
             raise FormatError(f"{path}: is a folder; give the name of a file in it")
@@ -392,8 +459,7 @@ def replacing(
             os.link(draft, target)  # fails if it exists: the first writer wins
         else:
             draft.replace(target)
-        if hasattr(os, "O_DIRECTORY"):  # the new name must outlive a power cut, too
-            _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        sync_folder(target.parent)
     except OSError as error:
         if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
             raise
@@ -401,6 +467,32 @@ def replacing(
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _draft_prefix(target: Path) -> str:
+    """How the names of drafts of a file begin: with its own name, where that is not too long."""
+    name = target.name
+    if len(os.fsencode(name)) > LONGEST_DRAFT_NAME:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    return f".{name}."
+
+
+def remove_drafts(path: str | Path) -> None:
+    """Remove drafts of a file that killed writers left; for a caller who alone may write it.
+
+    Drafts of other files in the folder stay, so that no writer of another file is disturbed.
+
+    Parameters
+    ----------
+    path : path
+        A file that is written under a lock, which the caller holds.
+    """
+    target = Path(path).resolve()
+    draft = re.compile(re.escape(_draft_prefix(target)) + r"[0-9a-f]{16}\.part")
+    with suppress(OSError):  # a folder that cannot be listed or changed is reported by the writer
+        for entry in os.scandir(target.parent):
+            if draft.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
 
 
 def move_atomic(source: str | Path, target: str | Path) -> None:
@@ -415,10 +507,42 @@ def move_atomic(source: str | Path, target: str | Path) -> None:
     try:
         _sync(Path(source), os.O_RDWR)
         os.replace(source, target)
-        if hasattr(os, "O_DIRECTORY"):
-            _sync(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
+        sync_folder(Path(target).parent)
     except OSError as error:
         raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def destroy_file(path: str | Path) -> None:
+    """Overwrite a small file with random bytes and remove it; one that is gone is no error.
+
+    What a disk or a file system keeps besides (copies on write, snapshots) is out of reach.
+
+    Parameters
+    ----------
+    path : path
+    """
+    target = Path(path)
+    try:
+        with target.open("r+b", buffering=0) as file:
+            file.write(secrets.token_bytes(target.stat().st_size))
+            os.fsync(file.fileno())
+        target.unlink()
+        sync_folder(target.parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be destroyed: {error.strerror}") from None
+
+
+def sync_folder(path: str | Path) -> None:
+    """Let names that were added to a folder, or removed from it, outlive a power cut.
+
+    Parameters
+    ----------
+    path : path
+    """
+    if hasattr(os, "O_DIRECTORY"):
+        _sync(Path(path), os.O_RDONLY | os.O_DIRECTORY)
 
 
 def private_folder(path: str | Path) -> Path:
@@ -467,6 +591,20 @@ def json_of_yaml(text: str, kind: str) -> str:
                 raise yaml.YAMLError("references (*name) are not understood here")
             return super().compose_node(parent, index)
 
+        def flatten_mapping(self, node: Any) -> None:
+            keys = set()
+            for key_node, _ in node.value:  # here, because this is called for merged ones as well
+                merging = key_node.tag == "tag:yaml.org,2002:merge"
+                key = "<<" if merging else str(self.construct_object(key_node, deep=True))
+                if key in keys:
+                    problem = f"the key {_abbreviate(key)} is there twice in one mapping"
+                    place = key_node.start_mark
+                    raise yaml.constructor.ConstructorError(
+                        None, None, problem, place, "remove one of them"
+                    )
+                keys.add(key)
+            super().flatten_mapping(node)
+
     try:
         whole = yaml.load(text, Plain)
         return json.dumps(_words(whole), allow_nan=False)
@@ -480,12 +618,14 @@ def _yaml_fault(error: Exception) -> str:
     if mark is None:
         return " ".join(str(error).split())
     problem = getattr(error, "problem", "") or ""
+    way_out = getattr(error, "note", None)
     if "'\\t'" in problem:
         problem = "a tab; indent with spaces"
     elif "mapping values" in problem:
         problem = "a colon inside a value; put the value in quotation marks"
     else:
-        problem = f"{problem}; check the indentation, quotation marks and brackets there"
+        way_out = way_out or "check the indentation, quotation marks and brackets there"
+        problem = f"{problem}; {way_out}"
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 

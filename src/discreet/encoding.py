@@ -8,12 +8,18 @@ so that neither a zero count nor an absent value gives anything away::
 
 ``other`` is there when the schema says ``unseen="other"``, ``missing`` when the feature is
 optional.
+
+The cell of a value is a function of that value alone: value to text to cell. The cells of a column
+are those of its values, one by one, whatever the other rows are; the promises rest on it. So no
+step here may let one row decide in which type, or in which of several equal spellings, the others
+are read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -40,6 +46,7 @@ __all__ = [
     "equal_width",
     "lacks",
     "numbers_of",
+    "objects_of",
     "own_answer",
     "towards_zero",
 ]
@@ -54,8 +61,21 @@ GRID_LEVELS = 1 << 16
 FACTOR, STEPS = 4, 5
 """The bin next to zero is cut into STEPS + 1, each FACTOR times as wide as the next."""
 
-NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
-"""What some releases of NumPy turn into a float nevertheless."""
+NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64, bytes, bytearray)
+"""What Python or some releases of NumPy turn into a float nevertheless."""
+
+NOT_VALUES = (list, tuple, dict, set, np.ndarray, bytes, bytearray, memoryview)
+"""What has no spelling that all sources share."""
+
+NUMBER_TEXT = (
+    r"^[\t-\r ]*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
+    r"|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])[\t-\r ]*$"
+)
+"""How numbers are written, for every client and engine; ``float`` also reads 1_000."""
+NUMBER_LENGTH = 600
+"""Characters of a number; PostgreSQL's exact numbers end after thousands of digits."""
+
+_NUMBER_TEXT = re.compile(NUMBER_TEXT.removesuffix("$") + r"\Z")
 
 
 def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
@@ -66,7 +86,7 @@ def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
         return value == "" or value in tokens
     try:
         return bool(value != value)  # only the not-a-numbers differ from themselves
-    except TypeError:  # pandas.NA refuses to be a truth value
+    except (TypeError, ArithmeticError):  # pandas.NA is no truth value, a signalling NaN signals
         return True
 
 
@@ -243,12 +263,14 @@ class Cells:
 
     def index(self, value: Any) -> int:
         """The cell of one value, in any of its spellings: all that a respondent's device needs."""
-        if (
-            self.spellings
-            and value is not None
-            and not (isinstance(value, float) and value != value)
-        ):
-            found = self.spellings.get(text_of(value))
+        if isinstance(value, NOT_VALUES):
+            raise SchemaError(
+                f"{self.feature.name}: a value is of type {type(value).__name__}; give text, "
+                "numbers or true/false, and each part of a list a column of its own"
+            )
+        if self.spellings and (isinstance(value, str) or not is_missing(value)):
+            text = _text_or_none(value)
+            found = None if text is None else self.spellings.get(text)
             if found is None and isinstance(value, (bool, np.bool_)):
                 found = self.spellings.get(str(bool(value)), self.spellings.get(str(int(value))))
             if found is None and isinstance(value, str) and value.lower() in ("true", "false"):
@@ -273,16 +295,41 @@ class Cells:
             if self.missing is not None:
                 codes[np.isnan(numbers)] = self.missing
             return codes.astype(np.int32)
-        if hasattr(values, "dictionary_encode"):
-            return _factorized_arrow(values, self.index)
-        return _factorized(values, self.index, self.missing)
+        return _look_up(values, self.index)
 
 
-def _factorized(values: Any, index: Any, missing: int | None) -> CellCodes:
-    """Look every distinct value up once."""
-    import pandas as pd
+def _text_or_none(value: Any) -> str | None:
+    try:
+        return text_of(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return None
 
+
+def _look_up(values: Any, index: Callable[[Any], int]) -> CellCodes:
+    """The cell of every value; equal values of the same type are looked up once.
+
+    A missing value must not change the type in which others are read: libraries turn whole numbers
+    beside it into doubles.
+    """
+    dtype = getattr(values, "dtype", None)
+    if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
+        return _look_up_objects(objects_of(values.to_list()), index)
+    if hasattr(values, "dictionary_encode"):
+        return _look_up_arrow(values, index)
+    if hasattr(values, "to_arrow"):  # polars
+        return _look_up_arrow(values.to_arrow(), index)
+    if hasattr(values, "cat") and hasattr(dtype, "categories"):  # pandas
+        return _look_up_categories(values, index)
+    if dtype is not None and not isinstance(dtype, np.dtype):  # other columns of pandas
+        import pyarrow as pa
+
+        try:
+            return _look_up_arrow(pa.array(values, from_pandas=True), index)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return _look_up_objects(np.asarray(values, dtype=object), index)
     column = _flat(values)
+    if column.dtype.kind == "O":
+        return _look_up_objects(column, index)
     if column.dtype.kind in "iu" and column.size:
         column = np.ascontiguousarray(column)
         low, high = int(column.min()), int(column.max())
@@ -292,14 +339,45 @@ def _factorized(values: Any, index: Any, missing: int | None) -> CellCodes:
             table = np.full(high - low + 1, -1, dtype=np.int32)
             table[found] = [index(int(value) + low) for value in found]
             return np.asarray(table[offset])
+    return _look_up_distinct(column, index)
+
+
+def _look_up_distinct(column: NDArray[Any], index: Callable[[Any], int]) -> CellCodes:
+    """The same for values of which those that are equal have one spelling."""
+    import pandas as pd
+
     positions, distinct = pd.factorize(column, use_na_sentinel=True)
-    table = np.array([index(value) for value in distinct] + [-1], dtype=np.int32)
-    if (positions < 0).any():
-        table[-1] = index(None) if missing is None else missing
+    absent = bool((positions < 0).any())
+    table = [index(value) for value in distinct] + [index(None) if absent else -1]
+    return np.asarray(np.array(table, dtype=np.int32)[positions])
+
+
+def _look_up_objects(column: NDArray[Any], index: Callable[[Any], int]) -> CellCodes:
+    """The same for values of any types: 1, True and Decimal("1.0") are equal, but not the same."""
+    kinds = set(map(type, column)) - {str, np.str_, type(None)}
+    if not kinds or kinds in ({int}, {float}, {bool}):
+        return _look_up_distinct(column, index)
+    known: dict[tuple[type, str | None], int] = {}
+    codes = np.empty(len(column), dtype=np.int32)
+    for row, value in enumerate(column):
+        spelling = type(value), _text_or_none(value)
+        if (cell := known.get(spelling)) is None:
+            cell = known[spelling] = index(value)
+        codes[row] = cell
+    return codes
+
+
+def _look_up_categories(column: Any, index: Callable[[Any], int]) -> CellCodes:
+    """The same for a column that numbers its values; it may list some that no row has."""
+    positions = column.cat.codes.to_numpy()
+    categories = objects_of(column.cat.categories)
+    table = np.full(len(categories) + 1, -1, dtype=np.int32)
+    for position in np.unique(positions):
+        table[position] = index(None if position < 0 else categories[position])
     return np.asarray(table[positions])
 
 
-def _factorized_arrow(column: Any, index: Any) -> CellCodes:
+def _look_up_arrow(column: Any, index: Callable[[Any], int]) -> CellCodes:
     """The same for Arrow, whose texts need not become objects."""
     import pyarrow as pa
 
@@ -307,9 +385,25 @@ def _factorized_arrow(column: Any, index: Any) -> CellCodes:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
     if pa.types.is_dictionary(column.type):  # it may list values that no row has
         column = column.dictionary_decode()
-    encoded = column.dictionary_encode(null_encoding="encode")
+    try:
+        encoded = column.dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:  # such as unions, whose values have several types
+        return _look_up_objects(objects_of(column.to_pylist()), index)
     found = np.array([index(value) for value in encoded.dictionary.to_pylist()], dtype=np.int32)
     return found[encoded.indices.to_numpy(zero_copy_only=False)] if len(encoded) else found
+
+
+def objects_of(values: Any) -> NDArray[Any]:
+    """Values as an array of objects, each as it is: NumPy alone would give them one type.
+
+    >>> objects_of([True, 1, "1"]).tolist()
+    [True, 1, '1']
+    """
+    column = list(values)
+    array = np.empty(len(column), dtype=object)
+    for row, value in enumerate(column):
+        array[row] = value
+    return array
 
 
 def _flat(values: Any) -> Any:
@@ -317,8 +411,12 @@ def _flat(values: Any) -> Any:
     if hasattr(values, "to_numpy"):  # pandas, polars, Arrow
         try:
             return values.to_numpy()
+        except NotImplementedError:  # unions of Arrow
+            return objects_of(values.to_pylist())
         except ValueError:  # an Arrow array that must be copied
             return values.to_numpy(zero_copy_only=False)
+    if isinstance(values, (list, tuple)):
+        return objects_of(values)
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
 
@@ -344,6 +442,8 @@ def numbers_of(
     column = _flat(values)
     if column.dtype.kind in "biuf":
         numbers: Floats = column.astype(np.float64, copy=False)
+    elif (doubles := _as_doubles(column)) is not None:
+        numbers = doubles
     else:
         numbers = np.array([_number(feature, value, tokens) for value in column], dtype=np.float64)
     present = numbers
@@ -371,6 +471,17 @@ def numbers_of(
     return numbers
 
 
+def _as_doubles(column: NDArray[Any]) -> Floats | None:
+    """Objects that are all Python's own numbers or None as doubles, each as ``float`` has it."""
+    if not set(map(type, column)) <= {float, int, type(None)}:
+        return None
+    try:
+        doubles: Floats = column.astype(np.float64)
+    except OverflowError:
+        return None
+    return doubles
+
+
 def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
     """Raise if a column of an unbounded feature holds infinity."""
     for name, column in zip(names, numbers.T, strict=True):
@@ -384,8 +495,9 @@ def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
 def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
     if is_missing(value, tokens):
         return math.nan
-    # one spelling of a number for every client: float() also reads 1_000 and digits of any script
-    foreign = isinstance(value, str) and ("_" in value or not value.isascii())
+    foreign = isinstance(value, str) and (
+        len(value) > NUMBER_LENGTH or _NUMBER_TEXT.match(value) is None
+    )
     try:
         if not foreign and not isinstance(value, NOT_NUMBERS):
             return float(value)

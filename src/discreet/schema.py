@@ -19,6 +19,8 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -38,7 +40,7 @@ from discreet.errors import SchemaError, about
 if TYPE_CHECKING:
     from discreet.drafting import SchemaDraft
 
-__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "short", "text_of"]
+__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "refuse_set", "short", "text_of"]
 
 Value = bool | int | float | str
 Missing = Literal["skip", "category"]
@@ -58,16 +60,31 @@ BESIDE = {
 
 
 def text_of(value: Any) -> str:
-    """The one spelling of a value that all engines agree on: 1, 1.0 and "1" are the same."""
+    """The one spelling of a value that all engines agree on: 1, 1.0 and "1" are the same.
+
+    A function of the value alone. Decimals are spelled like the nearest double, and points in time
+    as DuckDB and PostgreSQL write them, in UTC if they have a time zone.
+    """
     if isinstance(value, str):
         return value
     if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Decimal) or hasattr(value, "item"):  # NumPy's long double has no item
+        value = float(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value)
+    return _spell_time(value) if isinstance(value, datetime) else str(value)
+
+
+def _spell_time(moment: datetime) -> str:
+    """A point in time as engines write it: no zeros after the last digit, and +00 for UTC."""
+    zone = ""
+    if moment.tzinfo is not None:
+        moment, zone = moment.astimezone(UTC).replace(tzinfo=None), "+00"
+    text = moment.isoformat(" ")
+    return (text.rstrip("0") if "." in text else text) + zone
 
 
 def short(value: Any) -> str:
@@ -83,6 +100,7 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers and arrays, tuples and ranges, as JSON knows them."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    refuse_set("a schema", short(value), value)
     if isinstance(value, Iterable):
         return list(value)
     raise SchemaError(f"a schema holds names, numbers and lists, not {type(value).__name__}")
@@ -100,7 +118,17 @@ def _check_flag(name: str, what: str, value: Any) -> bool:
     raise SchemaError(f"{name}: {what} is {value!r}; write True or False")
 
 
+def refuse_set(name: str, what: str, values: Any) -> None:
+    """Refuse values without an order: the digest of what they describe would not stay the same."""
+    if isinstance(values, (set, frozenset)):
+        raise SchemaError(
+            f"{name}: {what} is a set, whose order, and with it the digest, changes from process "
+            "to process; write a list"
+        )
+
+
 def _check_domain(name: str, what: str, values: Any) -> tuple[Value, ...]:
+    refuse_set(name, what, values)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise SchemaError(
             f"{name}: {what} is {values!r}; write a list of every value that may occur, such as "
@@ -329,6 +357,8 @@ class Schema:
                 f"features is {features!r}; write a list of Categorical(name, values) and "
                 "Numeric(name, lower, upper)"
             )
+        refuse_set("a schema", "features", features)
+        refuse_set("a schema", "missing_tokens", missing_tokens)
         domain = _check_domain(target, "classes", classes)
         for name, value, kinds in (
             ("missing", missing, Missing),

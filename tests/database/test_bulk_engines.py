@@ -65,6 +65,9 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
     kinds = {"id": pa.binary(), "collection": pa.string(), "question": pa.int32()}
     shape = pa.schema({**kinds, "value": pa.list_(pa.int64())})
     table = pa.table(list(zip(*delivered(plan, 400), strict=True)), schema=shape)
+    chance = random.Random(5)
+    marks = [chance.choice([None, b"a" * 16, b"b" * 16]) for _ in range(len(table))]
+    table = table.append_column("batch", pa.array(marks, pa.binary()))
     path = tmp_path / "reports.parquet"
     pq.write_table(table, path)
     embedded = tally_parquet(plan, path)
@@ -74,9 +77,11 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
         assert [s.tolist() for s in spread.sums] == [s.tolist() for s in embedded.sums]
         assert spread.rejected == embedded.rejected
         assert spread.repeated == embedded.repeated > 0
+        assert spread.batches.to_body() == embedded.batches.to_body()
         assert spread.sample == embedded.sample
         assert spread.name == embedded.name
     assert len(embedded.rejected) == 5
+    assert len(embedded.batches.to_body()) == 2
 
 
 @pytest.mark.spark

@@ -4,6 +4,9 @@ Three things keep the integers identical everywhere: constants are written as te
 double (a decimal literal may be rounded twice), NaN becomes NULL before anything is compared, and
 numbers are clipped to their public bounds before they become whole numbers, so that no cast can
 overflow; whether they lay outside is known from their extremes.
+
+Text is compared byte by byte, whatever the collation of its column: under another one, spellings
+are merged, and one row decides how all rows of its group are spelled.
 """
 
 from __future__ import annotations
@@ -11,19 +14,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
 from typing import Any
 
-from discreet.encoding import Cells
+from discreet.encoding import NUMBER_LENGTH, NUMBER_TEXT, Cells
 from discreet.errors import SchemaError
 from discreet.schema import text_of
+from discreet.tables.frames import stranger_text
 
 __all__ = ["bin_of", "double", "key", "not_whole", "numbers"]
 
-NUMBER = (
-    r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?[012]?\d?\d)?"
-    r"|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*$"
-)
-"""What PostgreSQL, which has no TRY_CAST, may cast."""
+BYTEWISE = ("clickhouse", "datafusion", "polars", "trino")
+"""Engines without collations; elsewhere text is stripped of them, or refused."""
+
+LARGEST_DOUBLE = str((1 << 1024) - (1 << 970))
+"""From here on, decimal numbers are infinite as doubles (IEEE 754, ties to even)."""
+SMALLEST_DOUBLE = "2.470328229206232720882843964341106861825299013071623822127928412503377536e-324"
+"""Above 2^-1075, whose double is zero, and below the next decimal number of 70 digits."""
 
 
 def double(number: float) -> Any:
@@ -38,14 +46,100 @@ def key(column: Any, cells: Cells) -> Any:
 
     Without it, one more row with a rare spelling of a value would be one more group.
     """
-    kind = column.type()
+    kind, engine = column.type(), engine_of(column)
     if kind.is_boolean():
         return column
     if kind.is_integer():
-        return _known_only(column, cells, _whole_texts(cells), lambda whole: whole)
+        whole = _known_only(column, cells, _whole_texts(cells), lambda whole: whole)
+        # as text, because some drivers give doubles where another row has no number
+        return whole if engine == "duckdb" else whole.cast("string")
     if kind.is_floating() or kind.is_decimal():
-        return _float_key(column.cast("float64"), cells)
-    return _text_key(column if kind.is_string() else column.cast("string"), cells)
+        return _float_key(_doubles(column), cells)
+    if kind.is_binary() or kind.is_nested():
+        raise SchemaError(
+            f"{cells.feature.name}: a column of type {kind} has no spelling that all sources "
+            "share; give it as text or numbers, such as by a view of the table"
+        )
+    return _text_key(_bytewise(column, cells.feature.name), cells)
+
+
+def engine_of(column: Any) -> str:
+    """The name of the engine that a column is in."""
+    return str(column.get_backend().name)
+
+
+def _bytewise(column: Any, name: str) -> Any:
+    """A column as text that is compared byte by byte; of PostgreSQL's char(n), without padding."""
+    engine = engine_of(column)
+    if not column.type().is_string():
+        column = column.cast("string")
+    if engine == "duckdb":
+        return _through_bytes("decode", "encode", column)
+    if engine == "pyspark":
+        return _through_bytes("decode", "encode", column, "UTF-8")
+    if engine == "postgres":  # joined to nothing, enumerations and char(n) are text
+        return _through_bytes("convert_from", "convert_to", column.concat(""), "UTF8")
+    if engine == "sqlite":  # what is joined has no collation
+        return column.concat("")
+    if engine in BYTEWISE:
+        return column
+    raise SchemaError(
+        f"{name}: {engine} compares text by collations, under which one row could decide how "
+        "others are spelled; give the column as numbers, or the table as Parquet or CSV"
+    )
+
+
+def _through_bytes(read: str, write: str, column: Any, *encoding: str) -> Any:
+    """Text to bytes, which have no collation, and back."""
+    to_bytes = _engine_function(write, "string", "binary", bool(encoding))
+    to_text = _engine_function(read, "binary", "string", bool(encoding))
+    return to_text(to_bytes(column, *encoding), *encoding)
+
+
+@cache
+def _engine_function(name: str, argument: str, result: str, encoded: bool) -> Any:
+    """A function that the engine has, of one argument and perhaps an encoding."""
+    import ibis
+
+    def plain(content: Any) -> Any:
+        """Is the engine's."""
+
+    def with_encoding(content: Any, encoding: Any) -> Any:
+        """Is the engine's."""
+
+    kinds = (argument, "string") if encoded else (argument,)
+    function = with_encoding if encoded else plain
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, result))
+
+
+def _doubles(column: Any) -> Any:
+    """Numbers of any type as doubles."""
+    if column.type().is_decimal() and engine_of(column) == "postgres":
+        return _doubles_of_decimals(column)
+    return column.cast("float64")
+
+
+def _doubles_of_decimals(number: Any) -> Any:
+    """PostgreSQL's exact numbers as doubles; it refuses to cast what becomes infinite or zero."""
+    import ibis
+
+    number = number.cast("decimal")  # money is not compared with numbers
+    most, least = (ibis.literal(text).cast("decimal") for text in (LARGEST_DOUBLE, SMALLEST_DOUBLE))
+    # its numbers may be NaN, which is above all others
+    return ibis.cases(
+        (number == ibis.literal("NaN").cast("decimal"), ibis.null("float64")),
+        (number >= most, double(math.inf)),
+        (number <= -most, double(-math.inf)),
+        (number.abs() < least, double(0.0)),
+        else_=number.cast("float64"),
+    )
+
+
+def absent_number(column: Any) -> Any:
+    """Whether a double is NaN; SQLite has NULL in its place."""
+    import ibis
+
+    return ibis.literal(False) if engine_of(column) == "sqlite" else column.isnan()
 
 
 def _text_key(column: Any, cells: Cells) -> Any:
@@ -63,15 +157,18 @@ def _text_key(column: Any, cells: Cells) -> Any:
     if missing := sorted({"", *cells.tokens} - texts):
         folds.append((column.isin(missing), ibis.null("string")))
     if cells.other is not None:
-        stranger = "(other)" + "'" * max(map(len, [*texts, *cells.tokens]), default=0)
-        folds.append((column.notnull() & ~column.isin(sorted(texts)), ibis.literal(stranger)))
+        stranger = ibis.literal(stranger_text(cells))
+        folds.append((column.notnull() & ~column.isin(sorted(texts)), stranger))
     return ibis.cases(*folds, else_=column) if folds else column
 
 
 def _float_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    missing, zero = column.isnan(), double(0.0)  # -0.0 is another group than 0.0 on some engines
+    missing, zero = (
+        absent_number(column),
+        double(0.0),
+    )  # -0.0 is another group than 0.0 on some engines
     column = ibis.cases((missing, ibis.null("float64")), (column == zero, zero), else_=column)
     numbers = [number for text in cells.spellings if (number := _float_or_none(text)) is not None]
     return _known_only(column, cells, numbers, double)
@@ -83,7 +180,7 @@ def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[
 
     if cells.other is None:
         return column
-    stranger = literal(2 * max(map(abs, known), default=0) + 1)
+    stranger = literal(next(number for number in count() if number not in known))
     if not known:
         return column.isnull().ifelse(ibis.null(column.type()), stranger)
     kept = column.isnull() | column.isin([literal(number) for number in known])
@@ -92,7 +189,8 @@ def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[
 
 def _whole_texts(cells: Cells) -> list[int]:
     """Public values that a whole number can spell."""
-    return [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,17}", text)]
+    whole = [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,18}", text)]
+    return [number for number in whole if -(1 << 63) <= number < 1 << 63]
 
 
 def _float_or_none(text: str) -> float | None:
@@ -120,25 +218,68 @@ def numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
     kind = column.type()
     nothing = ibis.null("float64")
     if kind.is_string():
-        missing = column.isnull() | column.isin(["", *tokens])
-        if table.get_backend().name == "postgres":  # it has no TRY_CAST
-            guarded = column.re_search(NUMBER).ifelse(column, ibis.null("string"))
-            number = guarded.cast("float64")
-        else:
-            number = column.try_cast("float64")
-        # for ibis on Spark NaN is null, so it is asked for by name
-        fine = missing | number.notnull() | number.isnan()
-        wrong = fine.ifelse(ibis.null("string"), column)
-        column = missing.ifelse(nothing, number)
+        text = _bytewise(column, name)
+        missing = text.isnull() | text.isin(["", *tokens])
+        written = text.re_search(NUMBER_TEXT) & (text.length() <= NUMBER_LENGTH)
+        wrong = (missing | written).ifelse(ibis.null("string"), text)
+        column = _parse((written & ~missing).ifelse(text, ibis.null("string")))
     elif kind.is_boolean():
         column = column.cast("int32").cast("float64")
     elif kind.is_numeric():
-        column = column.cast("float64")
+        column = _doubles(column)
     else:
         raise SchemaError(f"{name}: a column of type {kind} does not hold numbers")
     if kind.is_string() or kind.is_floating():
-        column = column.isnan().ifelse(nothing, column)
+        column = absent_number(column).ifelse(nothing, column)
     return column, wrong
+
+
+def _parse(text: Any) -> Any:
+    """Doubles of text that is a number."""
+    import ibis
+
+    if engine_of(text) == "sqlite":  # it reads "inf" as 0, and rounds the last digit
+        return _python_function()(text)
+    small = text.lower()
+    nothing, negative = ibis.null("string"), small.contains("-")
+    named = small.contains("n")  # inf and nan
+    digits = named.ifelse(nothing, text)
+    if engine_of(text) == "postgres":
+        number = _parse_postgres(digits)
+    else:  # around a number, not every engine reads spaces
+        spaces = engine_of(text) not in ("duckdb", "pyspark")
+        number = (digits.strip() if spaces else digits).try_cast("float64")
+    infinite = negative.ifelse(double(-math.inf), double(math.inf))
+    return ibis.cases(
+        (small.contains("inf"), infinite), (named, ibis.null("float64")), else_=number
+    )
+
+
+def _parse_postgres(digits: Any) -> Any:
+    """The same for digits on PostgreSQL, which casts no text that becomes infinite or zero."""
+    import ibis
+
+    zero = digits.re_search(r"^[^1-9]*([eE]|$)")
+    far = digits.re_search(r"[eE][-+]?0*[1-9]\d{3,}")  # beyond all doubles, in 600 characters
+    below = digits.re_search(r"[eE]-")
+    infinite = digits.re_search(r"^\s*-").ifelse(double(-math.inf), double(math.inf))
+    near = (zero | far).ifelse(ibis.null("string"), digits)
+    return ibis.cases(
+        (zero | (far & below), double(0.0)),
+        (far, infinite),
+        else_=_doubles_of_decimals(near.cast("decimal")),
+    )
+
+
+@cache
+def _python_function() -> Any:
+    import ibis
+
+    def discreet_number(text: str) -> float:
+        """A number as Python reads it."""
+        return float(text)
+
+    return ibis.udf.scalar.python(discreet_number, signature=(("string",), "float64"))
 
 
 def not_whole(number: Any) -> Any:

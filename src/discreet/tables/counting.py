@@ -30,6 +30,7 @@ from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Order, Statistics, Table
 from discreet.tables.engines import fetched, kind_of, open_rows, open_table, reading
+from discreet.tables.frames import arrow_table
 from discreet.tables.in_memory import USUAL, Contents, count_arrays
 from discreet.tables.queries import Queries, check_numbers
 
@@ -82,7 +83,7 @@ def count(
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
     wanted = [*schema.names, schema.target, *([weights] if weights else [])]
     with reading(source):
-        table = open_rows(_narrow(source, wanted) if kind == "frame" else source, wanted)
+        table = open_rows(read_objects(source, schema, wanted), wanted)
         queries = Queries(table, schema, weights, cells_of(schema, contents.bins))
         return Counting(queries, progress).run(contents.moments, contents.order)
 
@@ -105,13 +106,16 @@ def _count_arrays(
     return count_arrays(schema, columns, codes, contents, weights)
 
 
-def _narrow(frame: Any, wanted: list[str]) -> Any:
-    """Only the columns that are needed, so that no others are copied."""
-    if not hasattr(frame, "iloc"):
-        return frame
-    names = [str(name) for name in frame.columns]
+def read_objects(source: Any, schema: Schema, wanted: list[str]) -> Any:
+    """The columns wanted of a frame, objects value by value; other sources as they are."""
+    if kind_of(source) != "frame":
+        return source
+    if not hasattr(source, "iloc"):
+        return arrow_table(source, schema)
+    names = [str(name) for name in source.columns]
     columns_of(dict.fromkeys(names), wanted)
-    return frame.iloc[:, [names.index(name) for name in dict.fromkeys(wanted)]]
+    narrow = source.iloc[:, [names.index(name) for name in dict.fromkeys(wanted)]]
+    return arrow_table(narrow, schema)
 
 
 def pairs(sizes: dict[str, int], largest: int = LARGEST_PAIR) -> list[tuple[str, ...]]:

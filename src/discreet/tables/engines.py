@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-from discreet.encoding import columns_of, is_missing
-from discreet.errors import FormatError, MissingDependencyError, SchemaError
-from discreet.schema import text_of
+from discreet.encoding import columns_of
+from discreet.errors import FormatError, SchemaError
+from discreet.tables.databases import open_database, refuse_unclear_types
+from discreet.tables.frames import arrow_table
 from discreet.tables.spark import java_home, spark_session, spark_table
 
 __all__ = [
@@ -57,9 +57,6 @@ DATABASE_SUFFIXES = {
     ".sqlite3": "sqlite",
     ".db": "sqlite",
 }
-REMOTE = ("s3", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "http", "https", "ftp", "sftp", "file")
-"""Addresses of files rather than of databases."""
-EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
 UTF8 = "save it as UTF-8 (spreadsheets call it 'CSV UTF-8')"
 
 
@@ -69,6 +66,8 @@ def kind_of(source: Any) -> SourceKind:
         return "url"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
+        if not path:
+            raise FormatError("the name of the table is empty; write a file, such as people.csv")
         first, bare = files_of(path)[0], path.lower().removesuffix(".gz")
         if bare.endswith(PARQUET_SUFFIXES):
             return "parquet"
@@ -169,20 +168,18 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     typed : bool, default False
         Let DuckDB guess the types of CSV columns instead of leaving them as text.
     """
-    if isinstance(source, str) and not source:
-        raise FormatError("the name of the table is empty; write a file, such as people.csv")
     kind = kind_of(source)
     if kind == "ibis":
         return source
     if kind == "arrays":
         raise SchemaError("arrays are counted in memory; only tables with names can be opened")
     if kind == "url":
-        return _connected(source, table)
+        return _opened_url(source, table)
     if kind == "spark":
         return spark_table(source)
     engine = _duckdb()
     if kind == "frame":
-        engine.con.register("rows", _arrow(source))
+        engine.con.register("rows", arrow_table(source))
         return engine.table("rows")
     path = os.fspath(source)
     files = files_of(path)
@@ -220,7 +217,12 @@ def open_rows(
     wanted = list(dict.fromkeys(names))
     rows = open_table(source, table=table)
     columns_of(dict.fromkeys(rows.columns), wanted)
-    if kind_of(source) != "csv":
+    if rows.get_backend() not in _OPENED:
+        refuse_unclear_types(rows, wanted)
+    kind = kind_of(source)
+    if kind == "parquet":
+        _refuse_differing_parts(rows.get_backend(), source, wanted)
+    if kind != "csv":
         return rows
     engine = rows.get_backend()
     kept = engine.compile(rows if others else rows.select(*wanted))
@@ -228,6 +230,27 @@ def open_rows(
         # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
         engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
     return engine.table("parsed_rows")
+
+
+def _refuse_differing_parts(engine: Any, source: Any, names: Sequence[str]) -> None:
+    """Refuse Parquet files whose columns differ in type: the first would decide for all others.
+
+    Programs that write them often take the type from the rows, so that one row would decide.
+    """
+    first: dict[str, str] = {}
+    files = files_of(os.fspath(source))
+    for file in files if len(files) > 1 else ():
+        query = "SELECT * FROM read_parquet(?) LIMIT 0"
+        with reading(source):
+            described = engine.con.execute(query, [glob.escape(file)]).description
+        kinds = {column[0]: str(column[1]) for column in described}
+        for name in names:
+            kind = kinds.get(name, "none")
+            if kind != first.setdefault(name, kind):
+                raise SchemaError(
+                    f"{file}: its column {name} has the type {kind}, and that of {files[0]} the "
+                    f"type {first[name]}; write all parts with the same types"
+                )
 
 
 def arrow_batches(table: Any, rows: int, source: Any = None) -> Iterator[Any]:
@@ -273,6 +296,8 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
         raise SchemaError(f"{source}: {error}") from None
     # counting does not care which row comes first, but here the first row is row 0
     table.get_backend().raw_sql("SET preserve_insertion_order = true")
+    if kind_of(source) == "parquet":
+        _refuse_differing_parts(table.get_backend(), source, names)
     pieces = arrow_batches(table.select(*names), ROWS_HELD, source)
     return chain([first] if (first := next(pieces, None)) is not None else [], pieces)
 
@@ -321,76 +346,10 @@ def _header(file: str) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _arrow(frame: Any) -> Any:
-    """A data frame as an Arrow table; columns that mix types become text."""
-    import pyarrow as pa
-
-    library = type(frame).__module__.split(".")[0]
-    if library == "polars":
-        return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
-    if library == "pyarrow":
-        return pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
-    return pa.table(
-        [_arrow_column(frame.iloc[:, index]) for index in range(frame.shape[1])],
-        names=[str(name) for name in frame.columns],
-    )
-
-
-def _arrow_column(series: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        column = pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = [None if is_missing(value) else text_of(value) for value in series]
-        column = pa.array(texts, type=pa.string())
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _connected(url: str, table: str | None) -> Any:
-    import ibis
-
+def _opened_url(url: str, table: str | None) -> Any:
     if url.startswith("spark:"):
         return _spark_file(url.removeprefix("spark:"))
-    address, _, fragment = url.partition("#")
-    scheme = urlsplit(address).scheme
-    name = table or fragment
-    if scheme in REMOTE:
-        raise FormatError(
-            f"{scheme}: files are read from this machine only; fetch it first and give its path"
-        )
-    if not name:
-        raise SchemaError(f"{scheme}: which table? write it after the address: {scheme}://…#name")
-    try:
-        engine = ibis.connect(address)
-    except ImportError as error:
-        if scheme in EXTRAS:
-            raise MissingDependencyError(*EXTRAS[scheme]) from None
-        raise FormatError(
-            f"{scheme}: its driver ({error.name or scheme}) is not installed; run: "
-            f"pip install 'ibis-framework[{scheme}]'"
-        ) from None
-    except ValueError as error:
-        if "connect to" not in str(error):
-            raise FormatError(f"{scheme}: the address is not valid: {error}") from None
-        raise FormatError(
-            f"{scheme}: there is no such kind of database; write duckdb://, sqlite://, "
-            "postgres:// or another one that ibis knows"
-        ) from None
-    except Exception as error:  # every driver has errors of its own
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FormatError(f"{scheme}: the database cannot be reached: {reason}") from None
-    try:
-        return engine.table(name)
-    except ibis.common.exceptions.TableNotFound:
-        some = ", ".join(sorted(_tables(engine))[:20]) or "none"
-        raise SchemaError(f"{scheme}: there is no table {name!r}; there are: {some}") from None
-
-
-def _tables(engine: Any) -> list[str]:
-    if engine.name != "duckdb":
-        return list(engine.list_tables())
-    return [name for (name,) in engine.con.execute("SHOW TABLES").fetchall()]
+    return open_database(url, table)
 
 
 def _spark_file(path: str) -> Any:

@@ -7,17 +7,17 @@ the schema: ``x0`` … are their values, ``v0`` … what is summed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.encoding import NUMBER, Cells, Grid, numbers_of, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema
+from discreet.schema import Numeric, Schema, short
 from discreet.tables.columns import bin_of, double, key, not_whole, numbers
 
-__all__ = ["Queries", "check_numbers"]
+__all__ = ["Queries", "check_numbers", "not_a_number"]
 
 
 class Queries:
@@ -112,6 +112,31 @@ class Queries:
         keys = [f"a{position}" for position in range(len(names))]
         return rows.group_by("y", *keys).agg(n=self._sum(rows))
 
+    def each_row(self, names: Sequence[str], unchanged: Collection[str] = ()) -> Any:
+        """Every row with its class y, and of features a0, a1 … what counts are grouped by.
+
+        Of numeric features the number, with text t0, t1 … that is not one.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of features, in the order of a0, a1 ….
+        unchanged : collection of str
+            Columns that hold nothing but numbers.
+        """
+        columns = {"y": key(self.table[self.schema.target], self.target)}
+        for position, name in enumerate(names):
+            if name in unchanged:
+                columns[f"a{position}"] = self.table[name]
+            elif isinstance(self.schema[name], Numeric):
+                tokens = self.schema.missing_tokens
+                columns[f"a{position}"], wrong = numbers(self.table, name, tokens)
+                if wrong is not None:
+                    columns[f"t{position}"] = wrong
+            else:
+                columns[f"a{position}"] = key(self.table[name], self.cells[name])
+        return self.table.select(**columns)
+
     def by_level(self, name: str) -> Any:
         """How many rows of each class have each grid index of a numeric feature."""
         numeric = [feature for feature in self.numeric if feature.name == name]
@@ -165,6 +190,11 @@ class Queries:
         return found
 
 
+def not_a_number(name: str, text: str) -> SchemaError:
+    """The error about text in a column of numbers."""
+    return SchemaError(f"{name}: {short(text)} is not a number; {NUMBER}")
+
+
 def check_numbers(rows: Queries, numeric: Sequence[Numeric], result: Any) -> None:
     """Hold the extremes of numeric columns against the schema, as if they were the columns."""
     some = {
@@ -179,7 +209,7 @@ def check_numbers(rows: Queries, numeric: Sequence[Numeric], result: Any) -> Non
         raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
     for j, feature in enumerate(numeric):
         if wrong := some.get(f"t{j}"):
-            raise SchemaError(f"{feature.name}: {wrong[0]!r} is not a number; {NUMBER}")
+            raise not_a_number(feature.name, wrong[0])
         extremes = [*some[f"lo{j}"], *some[f"hi{j}"], *some.get(f"o{j}", [])]
         if sum(some[f"p{j}"]) < sum(some["rows"]):
             extremes.append(math.nan)

@@ -23,8 +23,8 @@ from discreet.errors import FormatError
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
-from discreet.tables.counting import Counting, Progress
-from discreet.tables.engines import arrow_batches, open_rows, reading
+from discreet.tables.counting import Counting, Progress, read_objects
+from discreet.tables.engines import arrow_batches, kind_of, open_rows, reading
 from discreet.tables.in_memory import (
     Binner,
     Contents,
@@ -33,7 +33,7 @@ from discreet.tables.in_memory import (
     count_arrays,
     table_of,
 )
-from discreet.tables.queries import Queries
+from discreet.tables.queries import Queries, not_a_number
 
 __all__ = ["Columns", "Sampling", "Source", "TableSource"]
 
@@ -226,7 +226,10 @@ class TableSource(Source):
     ) -> None:
         self.schema, self.source, self.progress = schema, source, progress
         self.at_hand = AT_HAND_ELSEWHERE
-        self.rows = open_rows(source, [*schema.names, schema.target], table=table)
+        wanted = [*schema.names, schema.target]
+        frame = kind_of(source) == "frame"
+        opened = read_objects(source, schema, wanted) if frame else source
+        self.rows = open_rows(opened, wanted, table=table)
         self.classes = Cells.of(schema, schema.target)
         if self.rows.get_backend().name == "duckdb":
             # it hands such numbers over faster than it could cut them itself
@@ -263,13 +266,20 @@ class TableSource(Source):
         return FormatError(f"{name}: has no rows; give a table with one row per person")
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Arrow batches of all rows."""
-        target = self.schema.target
-        pieces = arrow_batches(self.rows.select(*names, target), 2 * BATCH, self.source)
-        for done, batch in enumerate(pieces):
-            columns = {name: batch.column(name) for name in names}
-            columns |= {n: np.asarray(column) for n, column in columns.items() if n in self.plain}
-            yield columns, self.classes.column(batch.column(target))
+        """Arrow batches of all rows, in the keys and numbers that the counts are made of."""
+        queries = Queries(self.rows, self.schema, None, cells_of(self.schema))
+        with reading(self.source):
+            each_row = queries.each_row(names, self.plain)
+        for done, batch in enumerate(arrow_batches(each_row, 2 * BATCH, self.source)):
+            columns: dict[str, Any] = {}
+            for position, name in enumerate(names):
+                column = columns[name] = batch.column(f"a{position}")
+                if name in self.plain:
+                    columns[name] = np.asarray(column)
+                elif f"t{position}" in batch.schema.names:
+                    for text in batch.column(f"t{position}").drop_null().slice(0, 1).to_pylist():
+                        raise not_a_number(name, text)
+            yield columns, self.classes.column(batch.column("y"))
             if self.progress is not None:
                 self.progress(done, done + 1)
 
