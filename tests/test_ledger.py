@@ -258,12 +258,33 @@ def test_a_killed_process_never_refunds(tmp_path):
     Ledger(path).charge(Guarantee(0.5), "after the kills")  # the lock was given back
 
 
-def test_a_half_written_file_is_left_behind_harmlessly(tmp_path):
+def test_drafts_of_killed_writers_are_removed_with_the_next_charge(tmp_path):
+    """Of this ledger alone, and only under its lock: others in the folder may be at work."""
     path = tmp_path / "budget.json"
     ledger = Ledger.create(path, 1.0)
     ledger.charge(Guarantee(0.25), "first")
-    (tmp_path / ".0123.part").write_text('{"format": "discr')
+    stale = tmp_path / ".budget.json.0123456789abcdef.part"
+    stale.write_text('{"format": "discr')
+    others = [
+        ".0123456789abcdef.part",
+        ".budget.json.lock.0123456789abcdef.part",
+        ".other.json.0123456789abcdef.part",
+        ".budgetxjson.0123456789abcdef.part",
+        ".budget.json.mine.part",
+    ]
+    for name in others:
+        (tmp_path / name).write_text("somebody else's")
+    (tmp_path / ".budget.json.00000000deadbeef.part").mkdir()
     assert ledger.charge(Guarantee(0.25), "second").left[0] == Fraction(1, 2)
+    assert not stale.exists()
+    assert all((tmp_path / name).exists() for name in others)
+    assert (tmp_path / ".budget.json.00000000deadbeef.part").is_dir()
+
+
+def test_a_ledger_with_the_longest_name_is_charged(tmp_path):
+    ledger = Ledger.create(tmp_path / ("b" * 245 + ".json"), 1.0)  # and .lock
+    ledger.charge(Guarantee(0.25), "first")
+    assert len(ledger.read().entries) == 1
 
 
 def test_a_federated_round_whose_promise_is_void_is_not_charged(tmp_path):

@@ -21,14 +21,23 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.documents import Body, dump, load, private_folder, read_text, write_atomic
+from discreet.documents import (
+    Body,
+    dump,
+    load,
+    private_folder,
+    read_text,
+    remove_drafts,
+    write_atomic,
+)
 from discreet.errors import FormatError, PrivacyError, about
 from discreet.locks import locked
 from discreet.losses import as_written
@@ -284,8 +293,11 @@ class Ledger:
             )
         return False
 
-    def _locked(self) -> AbstractContextManager[None]:
-        return locked(f"{self.path}.lock")
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with locked(f"{self.path}.lock"):
+            remove_drafts(self.path)  # only who holds the lock writes: these writers were killed
+            yield
 
     def _write(self, spending: Spending) -> None:
         body = {

@@ -63,15 +63,14 @@ class Account:
     Parameters
     ----------
     where : str
-        The ledger, or the process that keeps the account.
+        The ledger.
     releases : int
         How many were paid for, this one included.
     epsilon, delta : float
         What they cost together.
-    limit : pair of float, optional
-        Epsilon and delta that may be spent in total: of a ledger, which counts whatever the data
-        are. An account without a limit recognised people by their rows, and is not written into
-        files: that rows were recognised says something about them.
+    limit : pair of float
+        Epsilon and delta that may be spent in total. There is no account without: only a ledger
+        counts whatever the data are; that rows were recognised would say something about them.
 
     Examples
     --------
@@ -82,15 +81,14 @@ class Account:
     where: str
     releases: int
     epsilon: float
-    delta: float = 0.0
-    limit: tuple[float, float] | None = None
+    delta: float
+    limit: tuple[float, float]
 
     def __str__(self) -> str:
         one = self.releases == 1
         spent = f"{self.releases} release{'s' * (not one)} cost{'s' * one} {self._amount()}"
-        if self.limit is not None:
-            spent += f", of {rounded_up(self.limit[0])}"
-            spent += f" and {rounded_up(self.limit[1])}" if self.limit[1] else ""
+        spent += f", of {rounded_up(self.limit[0])}"
+        spent += f" and {rounded_up(self.limit[1])}" if self.limit[1] else ""
         return f"{spent} ({self.where})"
 
     def _amount(self) -> str:
@@ -130,7 +128,7 @@ class Guarantee:
         Where epsilon and delta hold for shuffled reports: the epsilon that stands against whoever
         learns which report is whose.
     account : Account or None
-        What was spent on the same people when this was released, where somebody kept an account.
+        What was spent on the same people when this was released, where a ledger was charged.
 
     Examples
     --------
@@ -433,7 +431,7 @@ class Guarantee:
         if self.unshuffled is None:
             del body["unshuffled"]
         del body["account"]
-        if self.account is not None and self.account.limit is not None:  # of a ledger
+        if self.account is not None:
             body["account"] = {**vars(self.account), "limit": list(self.account.limit)}
         return body
 
@@ -445,7 +443,7 @@ class AccountBody(Body):
     releases: int
     epsilon: float
     delta: float = 0.0
-    limit: tuple[float, float] | None = None
+    limit: tuple[float, float]
 
 
 class GuaranteeBody(Body):
@@ -526,6 +524,26 @@ def rounded_up(number: float, digits: int = 6) -> str:
         return f"{number:g}"
     near = Context(prec=12).create_decimal(repr(float(number)))
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(near)):.12g}"
+
+
+def require_paid(released: Guarantee, paid: Guarantee | None, what: str) -> Guarantee:
+    """Refuse a release that costs more than was paid for it, in epsilon or delta; gives ``paid``.
+
+    Parameters
+    ----------
+    released : Guarantee
+        What is about to leave.
+    paid : Guarantee or None
+        What was charged beforehand, if anything.
+    what : str
+        Which fit or training, for the error.
+    """
+    if paid is None or released.epsilon > paid.epsilon or released.delta > paid.delta:
+        raise PrivacyError(
+            f"{what} would release more than was paid for (epsilon "
+            f"{rounded_up(released.epsilon)}); nothing is released: please report this"
+        )
+    return paid
 
 
 def _least(one: Guarantee, other: Guarantee) -> Trust:

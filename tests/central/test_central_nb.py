@@ -25,6 +25,7 @@ from discreet.central.budget import Budget
 from discreet.central.smooth import Spender
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError, SchemaError
+from discreet.ledger import MemoryLedger
 from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
 
 SCHEMA = Schema(
@@ -297,3 +298,52 @@ def test_bins_of_a_feature_that_is_not_there_are_refused(estimator):
     estimator(1.0, schema=schema, bins={"age": 4}).fit([[20.0], [40.0]], [0, 1])
     with pytest.raises(SchemaError, match="'agee' is not a feature"):
         estimator(1.0, schema=schema, bins={"agee": 4}).fit([[20.0], [40.0]], [0, 1])
+
+
+@pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [
+        ((0.0, 5e-324), "too close together"),
+        ((0.0, 1e-320), "too close together"),
+        ((-1e-310, 1e-310), "too close together"),
+        ((0.0, 1e-308), "too close together"),
+        ((1.0, 1.0 + 2**-50), "too close together"),
+        ((0.0, 1.7e308), "too far apart"),
+        ((-1.7e308, 1.7e308), "too far apart"),
+    ],
+)
+def test_bounds_that_floats_cannot_cut_are_refused_unpaid(bounds, says, method):
+    schema = Schema([Numeric("a", *bounds)], "c", [0, 1])
+    budget = MemoryLedger(9.0)
+    nb = CentralNB(schema=schema, method=method, budget=budget)
+    with pytest.raises(SchemaError, match=f"a: the public bounds .* are {says}.*another unit"):
+        nb.fit(np.array([[bounds[0]], [bounds[1]]] * 20), [0, 1] * 20)
+    assert budget.read().entries == ()
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1e-59), (-1e59, 1e59), (1.7e9, 1.7e9 + 1)])
+@pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
+def test_small_and_large_bounds_are_trained_with(bounds, method):
+    schema = Schema([Numeric("a", *bounds), Numeric("b", *bounds)], "c", [0, 1])
+    for people in (20, 4000):
+        X = np.tile([[bounds[0]], [bounds[1]]], (people // 2, 2))
+        nb = CentralNB(20.0, schema=schema, method=method).fit(X, [0, 1] * (people // 2))
+        assert np.isfinite(nb.predict_proba(X[:2])).all()
+
+
+@pytest.mark.parametrize("bound", [5e-324, 1e-320, 1e300, 1.7e308])
+def test_a_largest_weight_that_floats_cannot_square_is_refused(bound):
+    schema = Schema([Numeric("a", 0, 1)], "c", [0, 1])
+    nb = CentralNB(schema=schema, max_weight=bound)
+    with pytest.raises(PrivacyError, match=r"max_weight.*a number from 1e-100 to 1e100"):
+        nb.fit([[0.5]] * 20, [0, 1] * 10, sample_weight=[min(bound, 1.0)] * 20)
+
+
+@pytest.mark.parametrize("bound", [1e-100, 1e100])
+@pytest.mark.parametrize("epsilon", [0.01, 100.0])
+def test_small_and_large_weights_are_trained_with(bound, epsilon):
+    schema = Schema([Numeric("a", 0, 1)], "c", [0, 1])
+    nb = CentralNB(epsilon, schema=schema, max_weight=bound)
+    nb.fit([[0.2], [0.8]] * 20, [0, 1] * 20, sample_weight=[bound] * 40)
+    assert np.isfinite(nb.predict_proba([[0.5]])).all()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from discreet import Categorical, NaiveBayesModel, Numeric, Schema
+from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema
+from discreet.central import training
 from discreet.cli import main
 from discreet.errors import PrivacyError
 from discreet.ledger import Ledger
@@ -130,7 +132,7 @@ def test_a_ledger_refuses_what_keeps_no_promise_unless_it_may_be_broken(folder, 
     assert "BROKEN" in result.output
     assert Ledger(folder / "budget.json").read().broken
     assert not NaiveBayesModel.read(folder / "model.json").guarantee.private
-    told = json.loads(run(folder, "--json", epsilon="inf").stdout)
+    told = json.loads(run(folder, "--json", "--force", epsilon="inf").stdout)
     assert "budget" not in told
 
 
@@ -187,3 +189,81 @@ def test_a_very_large_epsilon_with_delta_has_a_scale(folder):
     """Exp(300) is beyond what differences of probabilities can be computed with."""
     result = run(folder, "--method", "smooth", "--delta", "1e-6", epsilon="900")
     assert result.exit_code == 0, result.output
+
+
+def roads(folder):
+    """The ways from a table to a trained model; each gives its promise."""
+    data = folder / "data.csv"
+
+    def from_the_command_line():
+        result = run(folder)
+        if result.exit_code != 0:
+            raise PrivacyError(result.output)
+        return NaiveBayesModel.read(folder / "model.json").guarantee
+
+    frame = pd.read_csv(data)
+    X, y = frame[["age", "job"]], frame["paid"]
+    return {
+        "discreet train": from_the_command_line,
+        "fit_source": lambda: CentralNB(schema=SCHEMA).fit_source(data).guarantee_,
+        "fit": lambda: CentralNB(schema=SCHEMA).fit(X, y).guarantee_,
+    }
+
+
+@pytest.mark.parametrize("road", ["discreet train", "fit_source", "fit"])
+@pytest.mark.parametrize("dearer", [{"epsilon": 1.5}, {"delta": 1e-6}], ids=["epsilon", "delta"])
+def test_no_road_releases_more_than_was_paid(folder, monkeypatch, road, dearer):
+    """A training that promises more than was planned, and hence paid for, is held back."""
+    true = training.train
+    assert roads(folder)[road]().epsilon == 1.0
+    (folder / "model.json").unlink(missing_ok=True)
+
+    def dear(source, **asked):
+        released = true(source, **asked)
+        return replace(released, guarantee=replace(released.guarantee, **dearer))
+
+    monkeypatch.setattr(training, "train", dear)
+    with pytest.raises(PrivacyError, match="more than was paid for"):
+        roads(folder)[road]()
+    assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize("road", ["discreet train", "fit_source", "fit"])
+def test_twin_a_road_without_the_check_releases_it(folder, monkeypatch, road):
+    true = training.train
+
+    def dear(source, **asked):
+        released = true(source, **asked)
+        return replace(released, guarantee=replace(released.guarantee, epsilon=1.5))
+
+    monkeypatch.setattr(training, "train", dear)
+    monkeypatch.setattr(training, "require_paid", lambda *given: None)
+    monkeypatch.setattr("discreet.estimators.private.require_paid", lambda _, paid, name: paid)
+    assert roads(folder)[road]().epsilon == 1.5
+
+
+def test_both_roads_state_the_account_of_the_ledger(folder):
+    path = folder / "budget.json"
+    assert run(folder, "--budget-file", str(path), "--budget-total", "5").exit_code == 0
+    first = NaiveBayesModel.read(folder / "model.json").guarantee
+    second = CentralNB(schema=SCHEMA, budget=path).fit_source(folder / "data.csv").guarantee_
+    assert str(first.account) == "1 release costs epsilon 1, of 5 (budget.json)"
+    assert str(second.account) == "2 releases cost epsilon 2 together, of 5 (budget.json)"
+
+
+def test_a_total_without_a_ledger_trains_nothing(folder):
+    """Ignored, it would let every training pass."""
+    result = run(folder, "--budget-total", "1")
+    assert result.exit_code == 2
+    assert "--budget-total 1 has no effect without a ledger" in result.output
+    assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize("command", ["provide", "label"])
+def test_a_total_without_a_ledger_joins_no_round(folder, command):
+    """Refused before the manifest is read or the collector is asked."""
+    words = ["federated", command, "nowhere.json", "nothing.csv", "--identity", "none.json"]
+    words += ["--collector", "https://127.0.0.1:9", "--state", str(folder / "kept")]
+    result = CliRunner().invoke(main, [*words, "--budget-total", "1"])
+    assert result.exit_code == 2
+    assert "--budget-total 1 has no effect without a ledger" in result.output

@@ -238,3 +238,93 @@ def test_the_command_says_how_steady_each_decision_is(tmp_path, monkeypatch):
     few = run("predict", "model.json", "few.csv", "--uncertainty", "statistics.json")
     assert few.exit_code == 0
     assert "20 rows are too few" in few.stderr
+
+
+XOR = Schema(
+    [Categorical(name, [0, 1], optional=False) for name in "ab"]
+    + [Categorical("c", [0, 1, 2], optional=False)],
+    "y",
+    [0, 1],
+)
+
+
+def xor_people(n, flipped, seed):
+    """Neither a nor b says anything about the class, both together nearly all."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": rng.integers(0, 2, n), "b": rng.integers(0, 2, n)})
+    frame["c"] = rng.integers(0, 3, n)
+    frame["y"] = frame["a"] ^ frame["b"] ^ (rng.random(n) < flipped).astype(int)
+    return frame
+
+
+def stated_for_xor(n=20_000, flipped=0.05, seed=0):
+    """Mean steadiness of a corrected model, and how well it decides."""
+    people, others = xor_people(n, flipped, seed), xor_people(400, flipped, seed + 1)
+    features = ["a", "b", "c"]
+    nb = CentralNB(1.0, schema=XOR, random_state=seed).fit(people[features], people["y"])
+    assert nb.statistics_.scoring.corrections > 0
+    steady = steadiness(nb.statistics_, others[features], draws=60, random_state=0)
+    return float(steady.mean()), float((nb.predict(others[features]) == others["y"]).mean())
+
+
+def test_decisions_of_a_corrected_model_are_compared_with_corrected_ones():
+    """Plain Naive Bayes knows nothing of XOR; decisions of many people's corrections are steady."""
+    for seed in range(3):
+        steady, accuracy = stated_for_xor(seed=seed)
+        assert accuracy > 0.9
+        assert steady > 0.95
+
+
+def test_twin_corrected_decisions_compared_with_plain_ones(monkeypatch):
+    """As it was: the draws are of plain Naive Bayes, which tosses a coin here."""
+
+    def plain(statistics, draws, rng):
+        return uncertainty._together(statistics, uncertainty._totals(statistics, draws, rng), rng)
+
+    monkeypatch.setattr(uncertainty, "draw_corrected_models", plain)
+    steady, accuracy = stated_for_xor()
+    assert accuracy > 0.9
+    assert steady < 0.7
+
+
+def weak_xor(seed):
+    """A pair that says little beside the noise: decisions of ten trainings, and what is stated."""
+    rows = pd.DataFrame([(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1, 2)])
+    rows.columns = ["a", "b", "c"]
+    people = xor_people(2_000, 0.47, seed)
+    features = ["a", "b", "c"]
+    decisions, stated = [], []
+    for draw in range(40):
+        nb = CentralNB(1.0, schema=XOR, random_state=draw).fit(people[features], people["y"])
+        if nb.statistics_.scoring.corrections:
+            decisions.append(nb.predict(rows))
+            stated.append(steadiness(nb.statistics_, rows, draws=40, random_state=0))
+    return np.array(decisions), np.array(stated)
+
+
+@pytest.mark.slow
+def test_noise_in_corrections_makes_decisions_unsteady():
+    """Where trainings on the same people disagree, that is stated."""
+    decisions, stated = weak_xor(5)
+    assert len(decisions) > 5
+    usual = decisions.mean(axis=0) > 0.5
+    agreed = (decisions == usual).mean()
+    assert stated.mean() < 0.95
+    assert abs(stated.mean() - agreed) < 0.2
+    assert (stated > 0.97).mean() < 0.55  # without doubt about the residuals: .73
+
+
+@pytest.mark.slow
+def test_the_command_draws_corrections_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    xor_people(20_000, 0.05, 0).to_csv("known.csv", index=False)
+    xor_people(300, 0.05, 1).to_csv("others.csv", index=False)
+    (tmp_path / "schema.json").write_text(XOR.to_json())
+    words = ["train", "known.csv", "--schema", "schema.json", "--epsilon", "1"]
+    words += ["-o", "model.json", "--statistics", "statistics.json"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    words = ["predict", "model.json", "others.csv", "--uncertainty", "statistics.json"]
+    assert CliRunner().invoke(main, [*words, "-o", "out.csv"]).exit_code == 0
+    found, others = pd.read_csv("out.csv"), pd.read_csv("others.csv")
+    assert (found["prediction"] == others["y"]).mean() > 0.85
+    assert found["steady"].mean() > 0.95

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import os
 import pickle
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -47,8 +47,14 @@ from discreet import (
     SchemaError,
     SurveyNB,
 )
+from discreet.estimators.fit_history import (
+    PROCESS_HISTORY,
+    FitHistory,
+    PrivacySpend,
+    hash_rows,
+    isolated_fit_history,
+)
 from discreet.estimators.private import Till
-from discreet.estimators.seen import SEEN, Seen, Spent, apart, rows_seen
 from discreet.ledger import Ledger, MemoryLedger
 from discreet.privacy import Account
 
@@ -265,7 +271,7 @@ def test_the_account_is_right_to_the_last_fit(use):
         warnings.simplefilter("ignore", PrivacyWarning)
         run(CentralNB(0.5, schema=SCHEMA, budget=budget, corrections=False), X, y)
     assert [entry.epsilon for entry in budget.read().entries] == [0.5] * fits
-    SEEN.forget()
+    PROCESS_HISTORY.groups.clear()
     with pytest.warns(PrivacyWarning) as caught:
         run(CentralNB(0.5, schema=SCHEMA, corrections=False), X, y)
     told = [str(one.message) for one in caught if "were fitted before" in str(one.message)]
@@ -273,25 +279,73 @@ def test_the_account_is_right_to_the_last_fit(use):
     assert {one.filename for one in caught} == {__file__}  # at the user's line
 
 
-def test_the_best_estimator_tells_the_whole_account():
+def test_the_best_estimator_tells_the_whole_account_of_its_ledger():
     X, y = people()
-    for budget in (MemoryLedger(40.0), None):
-        SEEN.forget()
-        nb = CentralNB(2.0, schema=SCHEMA, budget=budget)
-        with pytest.warns(PrivacyWarning):
-            search = GridSearchCV(nb, {"bins": [2, 3, 4]}, cv=5).fit(X, y)
-        promise = search.best_estimator_.guarantee_
-        limit = ", of 40 (MemoryLedger)" if budget else " (in this process alone)"
-        account = f"Account of these people: 16 releases cost epsilon 32 together{limit}."
-        assert account in str(promise)
-        assert "epsilon = 2 per person for this release" in str(promise)
-        assert "in total" not in str(promise)
-        assert account in search.best_estimator_.model_.guarantee._repr_html_()
-        again = NaiveBayesModel.from_json(search.best_estimator_.model_.to_json()).guarantee
-        if budget:
-            assert again == promise  # in the file, too
-        else:  # that rows were recognised says something about them
-            assert again == replace(promise, account=None)
+    nb = CentralNB(2.0, schema=SCHEMA, budget=MemoryLedger(40.0))
+    with pytest.warns(PrivacyWarning):
+        search = GridSearchCV(nb, {"bins": [2, 3, 4]}, cv=5).fit(X, y)
+    promise = search.best_estimator_.guarantee_
+    account = "Account of these people: 16 releases cost epsilon 32 together, of 40 (MemoryLedger)."
+    assert account in str(promise)
+    assert "epsilon = 2 per person for this release" in str(promise)
+    assert "in total" not in str(promise)
+    assert account in search.best_estimator_.model_.guarantee._repr_html_()
+    again = NaiveBayesModel.from_json(search.best_estimator_.model_.to_json()).guarantee
+    assert again == promise  # in the file, too
+
+
+def left_behind(nb, *, member, budget=None):
+    """What a second fit leaves, its own numbers taken out; ``member`` is in both tables or not."""
+    (X, y), (other, labels) = people(150, seed=3), people(150, seed=4)
+    sizes = np.random.default_rng(5).uniform(0, 9, (2, 150))  # no two rows are equal
+    X, other = X.assign(size=sizes[0]), other.assign(size=sizes[1])
+    if member:
+        other, labels = pd.concat([other, X.iloc[:1]]), np.append(labels, y[:1])
+    with isolated_fit_history(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nb(schema=SCHEMA, budget=budget).fit(X, y)
+        fitted = nb(schema=SCHEMA, budget=budget).fit(other, labels)
+    told = any("were fitted before" in str(one.message) for one in caught)
+    statistics = getattr(fitted, "statistics_", None)
+    stated = [fitted.guarantee_, fitted.model_.guarantee]
+    stated += [] if statistics is None else [statistics.guarantee]
+    stated += [one.guarantee_ for one in (pickle.loads(pickle.dumps(fitted)), copy.copy(fitted))]
+    texts = [f"{promise!r} {promise} {promise._repr_html_()}" for promise in stated]
+    texts.append(str(sorted(vars(fitted))))
+    texts.append(str([sorted(vars(part)) for part in (fitted.model_, statistics) if part]))
+    texts.append(str(json.loads(fitted.model_.to_json())["guarantee"]))
+    return told, texts
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_nothing_that_is_left_says_whether_rows_were_fitted_before(nb):
+    """One row of the second table is in the first, or is not: only the warning differs."""
+    (told, recognised), (untold, unknown) = (left_behind(nb, member=one) for one in (True, False))
+    assert (told, untold) == (True, False)
+    assert recognised == unknown
+
+
+def test_twin_an_account_of_recognised_rows_in_the_promise_is_noticed(monkeypatch):
+    """As it was: the account of the process stands in the promise, in memory and in pickles."""
+    true = Till._warn_of_earlier_fits
+
+    def written_down(till, spend):
+        true(till, spend)
+        if spend.fits > 1:
+            amounts = float(spend.epsilon), float(spend.delta)
+            till.account = Account("in this process alone", spend.fits, *amounts, (math.inf, 0.0))
+
+    monkeypatch.setattr(Till, "_warn_of_earlier_fits", written_down)
+    (_, recognised), (_, unknown) = (left_behind(CentralNB, member=one) for one in (True, False))
+    assert recognised != unknown
+
+
+def test_the_account_of_a_ledger_is_the_same_whoever_is_in_it():
+    (_, one), (_, two) = (
+        left_behind(CentralNB, member=member, budget=MemoryLedger(9.0)) for member in (True, False)
+    )
+    assert one == two
+    assert "2 releases cost epsilon 2 together, of 9" in one[0]
 
 
 @pytest.mark.slow
@@ -349,7 +403,7 @@ def test_rows_that_do_not_fit_cost_nothing(nb):
     with pytest.raises(SchemaError, match="not one of the public classes"):
         fitted.fit(X, ["maybe"] * len(y))
     assert budget.read().entries == ()
-    assert SEEN._rows.size == 0
+    assert PROCESS_HISTORY.groups == []
 
 
 def test_tables_that_are_not_in_memory_are_paid_for_and_recognised(tmp_path):
@@ -409,22 +463,22 @@ def test_numbers_of_numpy_are_charged_as_they_were_written():
 
 
 def hashes(frame):
-    return rows_seen({name: frame[name] for name in frame}, len(frame))
+    return hash_rows({name: frame[name] for name in frame}, len(frame))
 
 
 def test_splits_of_one_table_are_the_same_people():
     X, y = people()
     for folds in (KFold(4), StratifiedKFold(3, shuffle=True, random_state=1)):
-        seen = Seen()
+        seen = FitHistory()
         for number, (train, _) in enumerate(folds.split(X, y), 1):
-            assert seen.fit(hashes(X.iloc[train]), Guarantee(1.0)).fits == number
-    seen = Seen()
+            assert seen.add(hashes(X.iloc[train]), Guarantee(1.0)).fits == number
+    seen = FitHistory()
     first, second = hashes(X.iloc[:60]), hashes(X.iloc[60:])
-    assert seen.fit(first, Guarantee(1.0)).fits == 1
-    assert seen.fit(second, Guarantee(0.5, 1e-6)).fits == 1  # other people
-    both = Spent(3, 0.5, 2.0, Fraction("3.5"), Fraction("1e-6"))
-    assert seen.fit(hashes(X.iloc[59:61]), Guarantee(2.0)) == both
-    last = seen.fit(first, Guarantee(1.0, 2e-6))
+    assert seen.add(first, Guarantee(1.0)).fits == 1
+    assert seen.add(second, Guarantee(0.5, 1e-6)).fits == 1  # other people
+    both = PrivacySpend(3, 0.5, 2.0, Fraction("3.5"), Fraction("1e-6"))
+    assert seen.add(hashes(X.iloc[59:61]), Guarantee(2.0)) == both
+    last = seen.add(first, Guarantee(1.0, 2e-6))
     assert (last.fits, last.delta) == (4, Fraction("3e-6"))  # from now on one group
 
 
@@ -444,7 +498,7 @@ def test_a_fit_that_failed_cost_nobody_anything(nb):
     """Whoever corrects a bound and fits again is not told of two fits."""
     X, y = people(150, seed=91)
     narrow = Schema([Numeric("size", 0, 1), Categorical("flag", [0, 1])], "class", ["no", "yes"])
-    with apart():
+    with isolated_fit_history():
         with pytest.raises(SchemaError, match="lies outside"):
             nb(schema=narrow).fit(X, y)
         with warnings.catch_warnings():
@@ -458,12 +512,12 @@ def test_no_person_has_spent_more_than_is_told():
     """The rule is an upper bound for everyone, whatever the splits."""
     rng = np.random.default_rng(5)
     X, _ = people(60)
-    seen, own = Seen(), np.zeros(60)
+    seen, own = FitHistory(), np.zeros(60)
     for _ in range(200):
         who = rng.choice(60, rng.integers(1, 6), replace=False)
         cost = float(rng.integers(1, 4))
         own[who] += cost
-        told = seen.fit(hashes(X.iloc[who]), Guarantee(cost))
+        told = seen.add(hashes(X.iloc[who]), Guarantee(cost))
         assert told.epsilon >= own[who].max()
 
 
@@ -491,10 +545,10 @@ def test_rows_are_known_in_every_container_order_and_spelling():
     ]
     for frame in again:
         names = list(frame.columns)
-        found = rows_seen({name: frame[name] for name in names}, len(frame))
+        found = hash_rows({name: frame[name] for name in names}, len(frame))
         np.testing.assert_array_equal(found, first)
     table = pa.Table.from_pandas(mixed)
-    found = rows_seen({name: table[name] for name in table.column_names}, len(table))
+    found = hash_rows({name: table[name] for name in table.column_names}, len(table))
     np.testing.assert_array_equal(found, first)
     assert not np.isin(first, hashes(mixed.assign(size=mixed["size"] + 1e-9))).any()
 
@@ -502,23 +556,25 @@ def test_rows_are_known_in_every_container_order_and_spelling():
 def test_a_number_is_known_by_its_value_not_by_its_bits():
     """Minus zero is zero, and one missing number is as missing as another."""
     other_nan = np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0]
-    first = rows_seen({"x": np.array([0.0, math.nan, 1.0])}, 3)
+    first = hash_rows({"x": np.array([0.0, math.nan, 1.0])}, 3)
     for values in ([-0.0, other_nan, 1.0], ["-0", None, "1"], [np.float32(-0.0), pd.NA, 1]):
         kind = float if isinstance(values[1], float) else object
-        np.testing.assert_array_equal(rows_seen({"x": np.array(values, kind)}, 3), first)
-    assert not np.isin(rows_seen({"x": np.array([2.0])}, 1), first).any()
+        np.testing.assert_array_equal(hash_rows({"x": np.array(values, kind)}, 3), first)
+    assert not np.isin(hash_rows({"x": np.array([2.0])}, 1), first).any()
 
 
 def test_nothing_but_bits_is_kept_and_no_more_than_allowed():
     rng = np.random.default_rng(0)
-    seen = Seen(most=1000)
+    seen = FitHistory(max_rows=1000)
     table = pd.DataFrame({"x": rng.normal(size=5000)})
-    seen.fit(hashes(table), Guarantee(1.0))
-    assert len(seen._rows) <= 1000
-    assert seen._rows.dtype == np.uint64
-    assert not np.isin(seen._rows, table["x"].to_numpy().view(np.uint64)).any()  # not the numbers
-    assert seen.fit(hashes(table.iloc[::2]), Guarantee(1.0)).fits == 2  # still recognised
-    assert seen.fit(hashes(table.iloc[:1000] + 9), Guarantee(1.0)).fits == 1
+    seen.add(hashes(table), Guarantee(1.0))
+    ((stored, _),) = seen.groups
+    assert 100 < len(stored) <= 1000
+    assert stored.dtype == np.uint64
+    assert not np.isin(stored, table["x"].to_numpy().view(np.uint64)).any()  # not the numbers
+    assert seen.add(hashes(table.iloc[::2]), Guarantee(1.0)).fits == 2  # still recognised
+    assert seen.add(hashes(table.iloc[:1000] + 9), Guarantee(1.0)).fits == 1
+    assert sum(len(group) for group, _ in seen.groups) <= 1000
 
 
 @pytest.mark.parametrize("nb", PRIVATE)
@@ -530,7 +586,7 @@ def test_simulations_and_exact_fits_are_not_added_up(nb):
         for _ in range(2):
             nb(schema=SCHEMA, random_state=0).fit(X, y)
             nb(schema=SCHEMA, **exact).fit(X, y)
-    assert SEEN._rows.size == 0
+    assert PROCESS_HISTORY.groups == []
 
 
 def test_what_is_done_apart_is_not_remembered():
@@ -538,9 +594,9 @@ def test_what_is_done_apart_is_not_remembered():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(2):
-            with apart():
+            with isolated_fit_history():
                 CentralNB(schema=SCHEMA).fit(X, y)
-    assert SEEN._rows.size == 0
+    assert PROCESS_HISTORY.groups == []
 
 
 def test_members_of_a_bagging_are_seeded_and_cannot_be_charged():

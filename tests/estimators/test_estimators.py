@@ -240,9 +240,12 @@ def test_a_schema_decides_everything():
 
 def test_classes_of_a_schema_take_the_type_of_y():
     schema = Schema([Numeric("x", 0, 9)], "y", ["0", "1"])
-    model = MixedNB(schema=schema).fit([[1.0], [8.0], [2.0], [9.0]], [0, 1, 0, 1])
+    model = MixedNB(schema=schema).fit([[1.0], [8.0], [2.0], [9.0]], np.array([0, 1, 0, 1]))
     assert model.predict([[8.5]]).tolist() == [1]
     assert model.score([[1.0], [8.0]], [0, 1]) == 1.0
+    # a list has no type of its own: no single label decides what all classes are called
+    model = MixedNB(schema=schema).fit([[1.0], [8.0], [2.0], [9.0]], [0, 1, 0, 1.0])
+    assert model.predict([[8.5]]).tolist() == ["1"]
 
 
 @pytest.mark.slow

@@ -104,6 +104,32 @@ def test_a_charge_is_on_the_disk_whole_before_it_is_acknowledged(tmp_path):
     assert deaths >= 4  # open, sync, rename, sync of the folder
 
 
+def drafts_after(path):
+    """Drafts beside a ledger after one more charge, when earlier ones died at every touch."""
+    Ledger.create(path, 100.0)
+
+    def charge():
+        return repr(len(Ledger(path).charge(Guarantee(1.0), "training").entries))
+
+    left = 0
+    for *_, status in every_death(charge):
+        if status == 9:
+            left += len(list(path.parent.glob(".*.part")))
+    assert left > 0  # killed writers do leave them
+    Ledger(path).charge(Guarantee(1.0), "alive")
+    return sorted(path.parent.iterdir())
+
+
+def test_killed_writers_leave_nothing_beside_the_ledger(tmp_path):
+    path = tmp_path / "ledger.json"
+    assert drafts_after(path) == [path, Path(f"{path}.lock")]
+
+
+def test_twin_a_ledger_that_does_not_tidy_up_leaves_drafts(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_module, "remove_drafts", lambda path: None)
+    assert len(drafts_after(tmp_path / "ledger.json")) > 2
+
+
 def test_a_round_is_paid_once_however_often_its_party_dies(tmp_path):
     path = tmp_path / "ledger.json"
     Ledger.create(path, 1.0)

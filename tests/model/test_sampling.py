@@ -99,18 +99,20 @@ def test_nonsense_is_refused(models):
     assert len(sample(models[0], 0)["income"]) == 0
 
 
-def test_the_command_writes_the_promise_into_the_header(models, tmp_path):
+def test_the_command_prints_the_promise_beside_the_records(models, tmp_path):
     (tmp_path / "model.json").write_text(models[1].to_json())
 
     def run(*words):
         done = CliRunner().invoke(main, ["sample", str(tmp_path / "model.json"), *words])
         assert done.exit_code == 0, done.output
+        assert "epsilon = 2" in done.stderr
         return done.stdout
 
     text = run("-n", "40", "--seed", "1")
-    assert text.startswith("# synthetic records")
-    assert "epsilon = 2" in text
-    frame = pd.read_csv(io.StringIO(text), comment="#")
+    frame = pd.read_csv(io.StringIO(text))
+    assert text == frame.to_csv(index=False, lineterminator="\n")
+    run("-n", "40", "--seed", "1", "-o", str(tmp_path / "s.csv"))
+    assert (tmp_path / "s.csv").read_text() == text
     assert len(frame) == 40
     assert list(frame.columns) == list(sample(models[1], 1))
     run("-n", "40", "--seed", "1", "-o", str(tmp_path / "s.parquet"))
@@ -124,3 +126,47 @@ def test_the_command_writes_the_promise_into_the_header(models, tmp_path):
     assert refused.exit_code == 2
     assert ".csv or .parquet" in refused.stderr
     assert isinstance(models[0].factors[0], GaussianFactor)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_records_are_read_by_pandas_and_by_other_commands(suffix, tmp_path):
+    """Values of any kind, missing ones, commas and number signs at the begin of a line."""
+    schema = Schema(
+        [
+            Categorical("# first", ["#1", "a, b", 'say "x"']),
+            Categorical("flag", [True, False]),
+            Categorical("mixed", [1, 2.5, "x"]),
+            Categorical("half", [0.5, 1.0]),
+            Numeric("n", 0, 9, integer=True),
+            Numeric("f", -1e22, 1e22),
+        ],
+        "t",
+        [True, False],
+    )
+    rng = np.random.default_rng(0)
+    columns = {
+        feature.name: rng.choice(np.array([*feature.values, None], dtype=object), 500)
+        for feature in schema.features
+        if isinstance(feature, Categorical)
+    }
+    columns["n"] = rng.integers(0, 10, 500)
+    columns["f"] = np.where(rng.random(500) < 0.5, 1e21, -3.25)
+    y = rng.random(500) < 0.5
+    model = CentralNB(9.0, schema=schema, random_state=0).fit(pd.DataFrame(columns), y).model_
+    (tmp_path / "model.json").write_text(model.to_json())
+    public = Schema(
+        [schema[name] for name in sample(model, 1) if name != "t"], "t", schema.classes
+    )  # fmt: skip
+    (tmp_path / "schema.json").write_text(public.to_json())
+    output = str(tmp_path / f"records.{suffix}")
+    lines = [
+        ["sample", str(tmp_path / "model.json"), "-n", "300", "-o", output],
+        ["schema", "check", str(tmp_path / "schema.json"), output],
+        ["evaluate", str(tmp_path / "model.json"), output],
+    ]
+    for line in lines:
+        done = CliRunner().invoke(main, line)
+        assert done.exit_code == 0, done.output
+    frame = pd.read_csv(output) if suffix == "csv" else pd.read_parquet(output)
+    assert list(frame.columns) == list(sample(model, 1))
+    assert len(frame) == 300

@@ -37,7 +37,7 @@ from discreet.randomness import Random
 from discreet.schema import Schema
 from discreet.scoring import Correction, Scoring
 
-__all__ = ["Plan", "corrected", "likeliness", "residuals", "summed"]
+__all__ = ["Plan", "corrected", "likeliness", "residuals", "sum_rows", "summed"]
 
 Groups = Mapping[str, tuple[int, ...]]
 """What a correction is about: features, and the group of each of their cells."""
@@ -118,23 +118,36 @@ def residuals(scores: Floats, codes: Integers) -> tuple[Floats, Floats]:
 
     Two classes: y - q and q (1 - q), together 1 - P(y)^2. More: onehot - p and a quarter of
     sum of p (1 - p), the row divided by what they add up to where that is more than one. They are
-    rounded towards zero, so that the absolute values of a row add up to at most 1024.
+    rounded towards zero, so that the absolute values of a row add up to at most 1024. They are to
+    the last bit a function of that row alone, whatever other rows there are.
     """
+    scores = np.ascontiguousarray(scores)  # exp may be computed otherwise where there are gaps
     if scores.shape[1] == 2:
         with np.errstate(over="ignore"):
             q = 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
         left, curved = (codes - q)[:, None], q * (1 - q)
     else:
         left = np.exp(scores - scores.max(axis=1, keepdims=True))
-        left /= -left.sum(axis=1, keepdims=True)
-        curved = (1 - (left * left).sum(axis=1)) / 4
+        left /= -sum_rows(left)[:, None]
+        curved = (1 - sum_rows(left * left)) / 4
         left[np.arange(len(codes)), codes] += 1
         curved = np.maximum(curved, 0.0)
-        over = np.maximum(np.abs(left).sum(axis=1) + curved, 1.0)
+        over = np.maximum(sum_rows(np.abs(left)) + curved, 1.0)
         left /= over[:, None]
         curved = curved / over
     left, curved = np.trunc(UNIT * left), np.trunc(UNIT * curved)
     return left, curved
+
+
+def sum_rows(numbers: Floats) -> Floats:
+    """Sum of each row, from the first number to the last.
+
+    NumPy's own sum adds in an order that depends on how the rows lie in memory.
+    """
+    totals = numbers[:, 0].copy()
+    for column in numbers.T[1:]:
+        totals += column
+    return totals
 
 
 def summed(index: Integers, cells: int, numbers: Sequence[Floats]) -> Floats:
@@ -148,8 +161,9 @@ def summed(index: Integers, cells: int, numbers: Sequence[Floats]) -> Floats:
 
 def likeliness(scores: Floats, codes: Integers) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
+    scores = np.ascontiguousarray(scores)
     away = scores - scores.max(axis=1, keepdims=True)
-    log_p = away[np.arange(len(codes)), codes] - np.log(np.exp(away).sum(axis=1))
+    log_p = away[np.arange(len(codes)), codes] - np.log(sum_rows(np.exp(away)))
     part = np.clip(1 + np.maximum(log_p, -WORST) / WORST, 0.0, 1.0)
     return int(np.floor(UNIT * part).sum())
 

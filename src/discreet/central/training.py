@@ -7,19 +7,28 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 
 from discreet.central.budget import Budget, Settings, weights_of
 from discreet.errors import PrivacyError, SchemaError
-from discreet.privacy import Guarantee
+from discreet.privacy import Account, Guarantee, require_paid
 from discreet.randomness import Random, SeededRandom
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 from discreet.tables.source import Columns, Source
 
-__all__ = ["PUBLISHED", "Method", "check", "promised", "rehearse", "train"]
+__all__ = [
+    "PUBLISHED",
+    "Method",
+    "Request",
+    "check",
+    "promised",
+    "rehearse",
+    "train",
+    "train_and_charge",
+]
 
 PUBLISHED = {
     "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
@@ -29,7 +38,22 @@ PUBLISHED = {
 
 Method = Literal["histogram", "moments", "global", "global-published", "smooth", "trimmed"]
 
+
+class Request(TypedDict):
+    """What a training may cost, and how it is done."""
+
+    epsilon: float
+    delta: float
+    method: Method
+    settings: Settings
+
+
 SMOOTH = ("smooth", "trimmed")
+SMALLEST_SPAN = (
+    1e-60  # of public bounds, in units of the feature: its fourth power is a normal float
+)
+LARGEST_SPAN = 1e60  # likewise
+FINEST_CUTS = 1 << 10  # parts into which bounds must be divisible: the most bins that may be asked
 _HOME = {
     "histogram": ("histogram", "histogram"),
     "moments": ("moments", "moments"),
@@ -48,6 +72,23 @@ def _laplace_is_less(budget: Budget, schema: Schema) -> bool:
     return 4 * len(schema.features) * budget.whole < Fraction(budget.epsilon) ** 2
 
 
+def _check_bounds(feature: Numeric) -> None:
+    """Refuse bounds that are missing, or between which floats cannot be cut or squared."""
+    if not feature.bounded:
+        raise SchemaError(
+            f"{feature.name} has no public bounds, and how far one person can move it is "
+            "unknown; give it the lower and upper bounds that you know"
+        )
+    span = feature.upper - feature.lower
+    finest = FINEST_CUTS * math.ulp(max(abs(feature.lower), abs(feature.upper)))
+    if not max(SMALLEST_SPAN, finest) <= span <= LARGEST_SPAN:
+        far = "close together" if span < 1 else "far apart"
+        raise SchemaError(
+            f"{feature.name}: the public bounds [{feature.lower!r}, {feature.upper!r}] are too "
+            f"{far} to calculate with; state the feature and its bounds in another unit"
+        )
+
+
 def check(
     schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
 ) -> Budget | None:
@@ -58,11 +99,8 @@ def check(
     if method not in _HOME:
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
     for feature in schema.features:
-        if isinstance(feature, Numeric) and not feature.bounded:
-            raise SchemaError(
-                f"{feature.name} has no public bounds, and how far one person can move it is "
-                "unknown; give it the lower and upper bounds that you know"
-            )
+        if isinstance(feature, Numeric):
+            _check_bounds(feature)
     weights_of(schema, settings.allocation, 1, 1)
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
         return None
@@ -93,6 +131,40 @@ def promised(schema: Schema, budget: Budget | None, method: Method) -> Guarantee
     if budget is not None:
         promise = Guarantee(budget.epsilon, budget.delta)
     return promise.under(schema=schema, published=PUBLISHED.get(method, ""))
+
+
+def train_and_charge(
+    source: Source,
+    charge: Callable[[Guarantee], Account | None] | None,
+    *,
+    has_ledger: bool,
+    random: Random,
+    **asked: Unpack[Request],
+) -> Statistics:
+    """Check, charge, train, and refuse to release more than was charged: the road of all callers.
+
+    Parameters
+    ----------
+    source : Source
+    charge : callable, optional
+        Pays for what is about to be promised, or raises. It is called once, before noise is drawn,
+        and gives the account of the ledger that was charged, if there is one.
+    has_ledger : bool
+        Whether ``charge`` pays from a ledger: then every limit of the noise and every value of the
+        table is checked beforehand, so that nothing is paid for a training that would be refused.
+    random : Random
+    **asked
+        The ``epsilon``, ``delta``, ``method`` and ``settings`` of :func:`train`.
+    """
+    budget = check(source.schema, **asked)
+    if has_ledger:
+        rehearse(source.schema, **asked)
+        source.count()
+    planned = promised(source.schema, budget, asked["method"])
+    account = None if charge is None else charge(planned)
+    released = train(source, **asked, random=random)
+    require_paid(released.guarantee, planned, f"training by {asked['method']}")
+    return replace(released, guarantee=replace(released.guarantee, account=account))
 
 
 def train(

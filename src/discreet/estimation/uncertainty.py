@@ -1,10 +1,12 @@
 """How far a decision can be trusted: would the classifier without noise decide the same?
 
 The classifier without noise is plain Naive Bayes of the exact counts of the same people, on the
-same features and bins, one pseudo-count a cell; nothing is shrunk, toned down or corrected.
+same features and bins, one pseudo-count a cell; nothing is shrunk, toned down or corrected. Of a
+model with corrections it is the same model with exact corrections, drawn in corrected_draws.py:
+plain Naive Bayes decides otherwise where features depend on each other, whatever the noise.
 
-Its tables are drawn from their posterior law, given the noisy numbers and the known variance of
-each. What the noise hides is drawn as open, not as absent:
+Tables of plain Naive Bayes are drawn from their posterior law, given the noisy numbers and the
+known variance of each. What the noise hides is drawn as open, not as absent:
 
 1. class totals: normal around the noisy ones, at least zero;
 2. how much the features of such a table tell about the class: a common level, and around it a
@@ -38,6 +40,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.encoding import columns_of
 from discreet.errors import EstimationError
+from discreet.estimation.corrected_draws import draw_corrected_models
 from discreet.estimation.from_statistics import estimate
 from discreet.estimation.smoothing import GRID, Posterior, posteriors
 from discreet.model import NaiveBayesModel
@@ -75,7 +78,8 @@ def steadiness(
 ) -> Floats:
     """For each row, how probably the classifier without noise would decide the same.
 
-    That classifier is plain Naive Bayes of the exact counts, on the same features and bins.
+    That classifier is plain Naive Bayes of the exact counts, on the same features and bins; for a
+    model with corrections, the same model with corrections that carry no noise.
 
     Parameters
     ----------
@@ -147,9 +151,13 @@ class Drawn:
         rng = np.random.default_rng(as_random(random_state).words(4))  # to imagine, not to protect
         totals = _totals(statistics, draws, rng)
         self.shares = totals / totals.sum(axis=1, keepdims=True)
-        self.model = _together(statistics, totals, rng)
         self._held = rng.uniform(0.0, 2.0, (draws, 1))
         self._shift: Floats | None = None
+        if statistics.scoring.corrections:
+            self.model = draw_corrected_models(statistics, draws, rng)
+            self._shift = np.zeros(1)  # corrected models keep to the class shares
+        else:
+            self.model = _together(statistics, totals, rng)
 
     def steadiness(self, rows: Any, decision: Any) -> Floats:
         """For each row the probability that the classifier without noise decides so.

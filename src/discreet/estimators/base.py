@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
-from discreet.encoding import lacks
+from discreet.encoding import lacks, objects_of
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
@@ -108,12 +108,14 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Of earlier batches, which decides what is categorical.
         """
         X = self._read_rows(X, reset=before is None)
+        given_y, is_list = y, isinstance(y, (list, tuple))
         y = self._read_classes(X, y)
         weights = _read_weights(sample_weight, len(y))
         schema: Schema | None = given["schema"]
         if schema is not None:
             columns = self._columns(X, schema)
-            own, codes = labelled(schema, y)
+            # in a list every label is what it is, whatever the others are
+            own, codes = labelled(schema, objects_of(given_y) if is_list else y)
             return Rows(schema, own, columns, codes, weights)
         parts = columns_by_position(X)
         names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(parts))]))
@@ -205,8 +207,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"of 1 is required by {type(self).__name__}."
                 )
             return X
-        if isinstance(X, (list, tuple)) and _mixed(X):
-            X = np.array(X, dtype=object)  # numpy alone would turn numbers into text
+        if isinstance(X, (list, tuple)):
+            X = _read_list(X)
         if isinstance(X, np.ndarray):
             refuse_odd_types("X", X)  # without showing the rows, as scikit-learn would
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
@@ -217,11 +219,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         refuse_odd_types("y", y if hasattr(y, "dtype") else np.asarray(y))
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        check_array(y.reshape(-1, 1), dtype=None, ensure_all_finite=y.dtype.kind == "f")
-        check_classification_targets(y)
-        return np.asarray(y)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        check_array(labels.reshape(-1, 1), dtype=None, ensure_all_finite=labels.dtype.kind == "f")
+        check_classification_targets(labels)
+        return np.asarray(labels)
 
     def _columns(self, X: Any, schema: Schema) -> dict[str, Any]:
         """The columns of a schema: by name where X has names, else by position."""
@@ -361,9 +363,21 @@ def _guarded(factor: GaussianFactor) -> bool:
     return feature.bounded or feature.integer or not feature.optional
 
 
-def _mixed(rows: Any) -> bool:
-    """Whether a list of rows holds both text and numbers."""
-    if len(rows) == 0 or not isinstance(rows[0], (list, tuple)):
-        return False
-    kinds = {isinstance(value, str) for value in rows[0]}
-    return len(kinds) == 2
+def _read_list(rows: Any) -> NDArray[Any]:
+    """A list of rows as an array in which every value is what it is, whatever the others are.
+
+    Numbers of one type keep that type, which changes none of them; else they are objects.
+    """
+    if len(rows) == 0 or not all(isinstance(row, (list, tuple)) for row in rows):
+        return np.asarray(rows)
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise ValueError(
+            f"X has rows of {' and '.join(map(str, sorted(widths)[:2]))} values; an inhomogeneous "
+            "shape is not a table: give every row a value for each column, None where it is missing"
+        )
+    values = objects_of(value for row in rows for value in row)
+    kinds = set(map(type, values))
+    if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= v < 1 << 63 for v in values)):
+        values = values.astype(np.float64 if kinds == {float} else np.int64)
+    return values.reshape(len(rows), widths.pop())

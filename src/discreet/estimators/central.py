@@ -16,6 +16,7 @@ from discreet.central.budget import PUBLIC, Settings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import Given, Rows, class_prior_of
+from discreet.estimators.fit_history import hash_source
 from discreet.estimators.parameters import (
     AUTO_BINS,
     BUDGET,
@@ -33,7 +34,6 @@ from discreet.estimators.parameters import (
     positive,
 )
 from discreet.estimators.private import Pay, PrivateEstimator, Till, check_bins
-from discreet.estimators.seen import source_seen
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
@@ -84,7 +84,7 @@ class CentralNB(PrivateEstimator):
     noise : noise law, optional
         For ``"smooth"`` and ``"trimmed"``: one of :mod:`discreet.mechanisms.additive`.
     max_weight : float, optional
-        Public bound on ``sample_weight``, which is refused without it.
+        Public bound on ``sample_weight``, which is refused without it; from 1e-100 to 1e100.
     class_prior : array of shape (n_classes,), optional
         A prior that was known without the data; it is never compared with the data. In
         the order of the schema's classes, where there is a schema.
@@ -159,7 +159,9 @@ class CentralNB(PrivateEstimator):
         "noise": instance("a noise law of discreet.mechanisms.additive", _noise_laws).or_none(
             "for the usual one"
         ),
-        "max_weight": Rule("a positive number", positive, PrivacyError).or_none("without weights"),
+        "max_weight": number(
+            "a number from 1e-100 to 1e100", lambda bound: 1e-100 <= bound <= 1e100, PrivacyError
+        ).or_none("without weights"),
         "class_prior": PRIOR,
         "budget": BUDGET,
         **COMMON,
@@ -278,7 +280,7 @@ class CentralNB(PrivateEstimator):
         schema, where = source.schema, source.source
         name = str(where) if isinstance(where, (str, Path)) else type(where).__name__
         known = name if isinstance(where, (str, Path)) else secrets.token_hex()
-        till = Till(self, given, schema, lambda: source_seen(known), name)
+        till = Till(self, given, schema, lambda: hash_source(known), name)
         released = self._released(source, given, till.pay)
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
@@ -290,7 +292,7 @@ class CentralNB(PrivateEstimator):
         return self._released(source, given, pay)
 
     def _released(self, source: Source, given: Given, pay: Pay) -> Statistics:
-        from discreet.central.training import check, promised, rehearse, train
+        from discreet.central.training import train_and_charge
 
         check_bins(given, source.schema)
         prior = class_prior_of(given, len(source.schema.classes))
@@ -307,12 +309,8 @@ class CentralNB(PrivateEstimator):
             given["noise"],
             assumptions,
         )
-        allowed = check(source.schema, **asked)
-        if given["budget"] is not None:
-            rehearse(source.schema, **asked)
-            source.count()  # what does not fit is found before it is paid
-        pay(promised(source.schema, allowed, given["method"]))
-        released = train(source, **asked, random=as_random(given["random_state"]))
+        random, has_ledger = as_random(given["random_state"]), given["budget"] is not None
+        released = train_and_charge(source, pay, has_ledger=has_ledger, **asked, random=random)
         if prior is None:
             return released
         scoring = replace(released.scoring, prior=tuple(prior.tolist()))

@@ -102,8 +102,11 @@ def refuse_odd_types(name: str, column: Any) -> None:
     found = str(dtype).lower()
     kind = "V" if found.startswith(LISTS) else "M" if found.startswith(TIMES) else ""
     kind = dtype.kind if isinstance(dtype, np.dtype) else kind
-    if kind == "O":  # the first value that is there stands for all
-        first = next((value for value in np.asarray(column).flat if not _absent(value)), None)
+    if kind == "O":
+        values = np.asarray(column).ravel()
+        odd = {kind for kind in set(map(type, values)) if issubclass(kind, ODD)}
+        some = (value for value in values if type(value) in odd and not _absent(value))
+        first = next(some, None) if odd else None
         found = type(first).__name__
         if isinstance(first, (date, timedelta, np.datetime64, np.timedelta64)):
             kind = "M"
@@ -128,6 +131,7 @@ def refuse_odd_types(name: str, column: Any) -> None:
 
 
 NESTED = (list, tuple, dict, set, np.ndarray)
+ODD = (date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating, *NESTED)
 TIMES = ("date", "time", "duration")
 LISTS = ("list", "large_list", "fixed_size_list", "struct", "map")
 """What the type names of polars and Arrow begin with."""

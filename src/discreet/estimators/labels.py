@@ -28,13 +28,17 @@ def labelled(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCodes]:
     ----------
     schema : Schema
     y : array
-        Labels, or their numbers in sorted order.
+        Labels, or their numbers in sorted order. Objects have no type in common: the classes are
+        then called as in the schema, and not as some label would have it.
     """
-    if y.dtype.kind in "iu" and y.size:
-        found = np.unique(y)
+    labels = y
+    if y.dtype.kind == "O" and set(map(type, y)) == {int}:
+        labels = np.asarray(y.tolist())
+    if labels.dtype.kind in "iu" and labels.size:
+        found = np.unique(labels)
         known = {text_of(value) for value in schema.classes}
         if not {text_of(value) for value in found} <= known and _numbers(found, schema):
-            return _decoded(schema, y, found, known)
+            return _decoded(schema, labels, found, known)
     return _own_classes(schema, y), class_codes(schema, y)
 
 

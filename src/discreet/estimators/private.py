@@ -3,7 +3,7 @@
 Every fit costs the people in it another epsilon, also when scikit-learn fits clones of an
 estimator again and again. With ``budget=`` each fit is charged to a ledger, which refuses to be
 overdrawn. Without, a fit of rows that were fitted before in this process warns with the running
-total (:mod:`discreet.estimators.seen`). Either way the promise says what was spent in all.
+total (:mod:`discreet.estimators.fit_history`); that depends on the data, and stays in the warning.
 """
 
 from __future__ import annotations
@@ -18,20 +18,27 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import PrivacyError, RefusedError, SchemaError
+from discreet.errors import RefusedError, SchemaError
 from discreet.estimators import surroundings
 from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
-from discreet.estimators.seen import SEEN, Hashes, Spent, rows_seen, seen_now
+from discreet.estimators.fit_history import (
+    PROCESS_HISTORY,
+    Hashes,
+    PrivacySpend,
+    current_history,
+    hash_rows,
+)
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Account, Guarantee, rounded_up
+from discreet.privacy import Account, Guarantee, require_paid, rounded_up
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
 __all__ = ["Pay", "PrivateEstimator", "Till", "check_bins", "kept", "two_classes"]
 
-Pay = Callable[[Guarantee], None]
-"""Pays for a promise, or raises; to be called once, before the first noise is drawn."""
+Pay = Callable[[Guarantee], Account | None]
+"""Pays for a promise, or raises; to be called once, before the first noise is drawn. Gives the
+account of the ledger that was charged, if there is one."""
 
 
 class Till:
@@ -45,7 +52,7 @@ class Till:
     schema : Schema
         Of the rows.
     rows : callable
-        Gives the rows as :class:`~discreet.estimators.seen.Seen` knows them.
+        Gives the hashes of the rows, for :class:`~discreet.estimators.fit_history.FitHistory`.
     whose : str
         Whose data, for the ledger.
     """
@@ -67,8 +74,9 @@ class Till:
         self.around = around
         self.paid: Guarantee | None = None
         self.account: Account | None = None
+        self.recognised = False
 
-    def pay(self, promise: Guarantee) -> None:
+    def pay(self, promise: Guarantee) -> Account | None:
         """Charge the ledger, if there is one, and warn of what voids the promise."""
         promise = promise.under(
             schema=self.schema, simulated=self.simulated, prepared=self.prepared
@@ -82,41 +90,37 @@ class Till:
             spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
             self.account = spending.account(self.budget.path.name)
         self.paid = promise
+        return self.account
 
     def _note(self, paid: Guarantee) -> None:
         """Remember what was released; a fit that failed released nothing."""
         if not paid.simulated and math.isfinite(paid.epsilon):
-            spent = seen_now().fit(self.rows(), paid)
+            spend = current_history().add(self.rows(), paid)
             if self.budget is None:
-                self._tell(spent)
+                self._warn_of_earlier_fits(spend)
 
-    def _tell(self, spent: Spent) -> None:
-        if multiprocessing.parent_process() is not None and seen_now() is SEEN:
+    def _warn_of_earlier_fits(self, spend: PrivacySpend) -> None:
+        """Say that rows were recognised; the warning alone says it, nothing that is released."""
+        in_worker = multiprocessing.parent_process() is not None
+        if in_worker and current_history() is PROCESS_HISTORY:
             surroundings.warn(
                 f"{self.name} is fitted in a worker process, and the account of the process that "
                 "started it does not know; give budget= a ledger, which all of them share"
             )
-        if spent.fits > 1:
-            epsilon, delta = float(spent.epsilon), float(spent.delta)
-            self.account = Account("in this process alone", spent.fits, epsilon, delta)
-            each = dict.fromkeys((rounded_up(spent.least), rounded_up(spent.most)))
+        self.recognised = spend.fits > 1
+        if self.recognised:
+            epsilon, delta = float(spend.epsilon), float(spend.delta)
+            each = dict.fromkeys((rounded_up(spend.least), rounded_up(spend.most)))
             also = f" and delta {rounded_up(delta)}" if delta else ""
             surroundings.warn(
                 f"rows of this table were fitted before: epsilon {' to '.join(each)} each, "
-                f"{spent.fits} fits, {rounded_up(epsilon)}{also} in total for the people in them; "
+                f"{spend.fits} fits, {rounded_up(epsilon)}{also} in total for the people in them; "
                 "give budget= a ledger, which counts every fit and refuses to be overdrawn"
             )
 
     def stated(self, promise: Guarantee) -> Guarantee:
-        """The promise of what was released, with the account; never more than was paid for."""
-        paid = self.paid or Guarantee(0.0)
-        dearer = promise.epsilon > paid.epsilon or promise.delta > paid.delta
-        if self.paid is None or dearer:
-            raise PrivacyError(
-                f"{self.name} would release more than was paid for (epsilon "
-                f"{rounded_up(promise.epsilon)}); nothing is released: please report this"
-            )
-        self._note(self.paid)
+        """The promise of what was released, with the ledger's account; at most what was paid."""
+        self._note(require_paid(promise, self.paid, self.name))
         return replace(promise.under(prepared=self.prepared), account=self.account)
 
 
@@ -153,7 +157,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
             )
         count = len(rows.codes)
         whose = f"rows with {', '.join(rows.schema.names[:3])}" + ", …" * (len(rows.columns) > 3)
-        till = Till(self, given, rows.schema, lambda: rows_seen(rows.columns, count), whose)
+        till = Till(self, given, rows.schema, lambda: hash_rows(rows.columns, count), whose)
         found = self._train(rows, given, till.pay)
         return self._end(rows.schema, rows.classes, found, till, earlier)
 
@@ -173,7 +177,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         earlier: Guarantee | None,
     ) -> Self:
         found = replace(found, guarantee=till.stated(found.guarantee))
-        known = till.budget is not None or (till.account is not None and till.account.releases > 1)
+        known = till.budget is not None or till.recognised
         if earlier is not None and earlier.private and found.guarantee.private and not known:
             surroundings.warn(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
