@@ -16,15 +16,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError
 from discreet.privacy import Guarantee, rounded_up
+from discreet.shuffled_sheets import SheetBlanket
 
-__all__ = ["Blanket", "Shuffle", "ShuffleBody", "amplified", "delta_of"]
+__all__ = ["AnyBlanket", "Blanket", "Shuffle", "ShuffleBody", "amplified", "delta_of", "is_kept"]
 
 MOST = 10**9
 """Respondents; beyond, the sums below lose digits."""
@@ -89,7 +90,33 @@ class Blanket:
         return cls(ratio, *masses.sum(axis=0).tolist())
 
 
-def delta_of(blanket: Blanket, people: int, epsilon: float) -> float:
+AnyBlanket: TypeAlias = Blanket | SheetBlanket
+"""Of reports with two likelihoods, or of sheets with several groups or uneven made-up answers."""
+
+
+def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> bool:
+    """Whether the smaller of two bounds on delta allows it: the blanket's, and that of clones.
+
+    Parameters
+    ----------
+    blanket : Blanket or SheetBlanket
+    people : int
+        Whose reports are in one shuffle.
+    epsilon, delta : float
+        Of the shuffled reports.
+
+    Returns
+    -------
+    bool
+        The blanket is the better way to split a law, but what is computed of it lies above its
+        delta; so where all that is known is the local epsilon, the bound may be lower.
+    """
+    if delta_of(blanket, people, epsilon) <= delta:
+        return True
+    return delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), people, epsilon) <= delta
+
+
+def delta_of(blanket: AnyBlanket, people: int, epsilon: float) -> float:
     """The delta at which the shuffled reports of so many people keep an epsilon.
 
     delta = E[(sum of l over the reports)^+] / n, where each of n people adds l = (r - exp(epsilon)
@@ -97,7 +124,7 @@ def delta_of(blanket: Blanket, people: int, epsilon: float) -> float:
 
     Parameters
     ----------
-    blanket : Blanket
+    blanket : Blanket or SheetBlanket
     people : int
         Whose reports are in one shuffle.
     epsilon : float
@@ -108,6 +135,8 @@ def delta_of(blanket: Blanket, people: int, epsilon: float) -> float:
     float
         An upper bound.
     """
+    if isinstance(blanket, SheetBlanket):
+        return blanket.delta(people, epsilon)
     from scipy.stats import binom
 
     n, e, scale = people, math.exp(epsilon), blanket.scale
@@ -170,7 +199,7 @@ def _excess(binom: Any, least: Any, most: Any, up: float, down: float, pull: Any
     return np.maximum(wide * mean - missing * reached, 0.0)
 
 
-def amplified(epsilon: float, n: int, delta: float, blanket: Blanket | None = None) -> float:
+def amplified(epsilon: float, n: int, delta: float, blanket: AnyBlanket | None = None) -> float:
     """The epsilon of shuffled reports, at a delta; the local one where nothing is gained.
 
     Parameters
@@ -199,7 +228,7 @@ def amplified(epsilon: float, n: int, delta: float, blanket: Blanket | None = No
     low, high = 0.0, epsilon
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if delta_of(known, n, middle) <= delta else (middle, high)
+        low, high = (low, middle) if is_kept(known, n, middle, delta) else (middle, high)
     return high
 
 
@@ -239,17 +268,17 @@ class Shuffle:
             )
 
     @classmethod
-    def of(cls, blanket: Blanket, delta: float, respondents: int) -> Shuffle:
+    def of(cls, blanket: AnyBlanket, delta: float, respondents: int) -> Shuffle:
         """What shuffling so many reports is worth."""
         cls(1.0, delta, respondents)  # checks both
         found = amplified(math.log(blanket.ratio), respondents, delta, blanket)
         return cls(float(rounded_up(found, 4)), delta, respondents)
 
-    def kept(self, blanket: Blanket) -> bool:
+    def kept(self, blanket: AnyBlanket) -> bool:
         """Whether the shuffled reports keep the promise."""
-        return delta_of(blanket, self.respondents, self.epsilon) <= self.delta
+        return is_kept(blanket, self.respondents, self.epsilon, self.delta)
 
-    def check(self, blanket: Blanket) -> None:
+    def check(self, blanket: AnyBlanket) -> None:
         """Refuse reports that reveal more than the promise allows."""
         if not self.kept(blanket):
             local = math.log(blanket.ratio)
@@ -260,7 +289,7 @@ class Shuffle:
                 f"{rounded_up(self.epsilon)}; let each reveal less, or expect more respondents"
             )
 
-    def best(self, made: Callable[[float], tuple[T, Blanket]]) -> T:
+    def best(self, made: Callable[[float], tuple[T, AnyBlanket]]) -> T:
         """What is made for the largest local epsilon that the shuffle allows.
 
         Parameters
@@ -289,13 +318,16 @@ class Shuffle:
         local : Guarantee
             Of the reports by themselves.
         people : int, optional
-            How many were counted; None before anyone was.
+            How many were counted in the smallest batch, 0 where some were not shuffled; None
+            before anyone was.
         """
         if people is not None and people < self.respondents:
             few = (
-                f"nothing of a shuffle: {people:,} reports of one shuffle were counted, and the "
-                f"stronger promise needs {self.respondents:,}"
+                f"nothing of a shuffle: the smallest batch has {people:,} counted reports, and the "
+                f"stronger promise needs {self.respondents:,} in each"
             )
+            if not people:
+                few = "nothing of a shuffle: reports without a batch mark were counted"
             return replace(local, assumptions=(*local.assumptions, few))
         return replace(
             local,

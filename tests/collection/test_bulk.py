@@ -14,7 +14,7 @@ import pytest
 
 from discreet.collection import bulk
 from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import COLUMNS, ReportFile, read_reports
+from discreet.collection.files import BATCH, COLUMNS, ReportFile, read_reports
 from discreet.collection.report import Report
 from discreet.collection.simulation import answers
 from discreet.collection.tally import Tally
@@ -115,6 +115,7 @@ def same(bulked: Tally, one: Tally) -> bool:
     assert [part.tolist() for part in bulked.sums] == [part.tolist() for part in one.sums]
     assert +bulked.rejected == +one.rejected
     assert bulked.repeated == one.repeated
+    assert bulked.batches.to_body() == one.batches.to_body()
     return True
 
 
@@ -159,6 +160,86 @@ def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
         "misshapen", "foreign plan", "unknown question", "out of domain", "id reused",
     }  # fmt: skip
     assert bulked.reports + bulked.repeated + bulked.rejected.total() == len(rows)
+
+
+def with_marks(rows: list[Row], seed: int = 3) -> list[tuple[Row, bytes | None]]:
+    """The same rows, some of three batches, some of none, and a few with half a mark."""
+    chance = random.Random(seed)
+    marks = [None, b"a" * 16, b"b" * 16, b"c" * 16, b"half"]
+    return [(row, chance.choices(marks, [4, 4, 4, 4, 1])[0]) for row in rows]
+
+
+def marked_table(rows: list[tuple[Row, bytes | None]]) -> pa.Table:
+    marks = pa.array([mark for _, mark in rows], pa.binary())
+    return table_of([row for row, _ in rows]).append_column(BATCH, marks)
+
+
+def marked_one_by_one(plan: Plan, rows: list[tuple[Row, bytes | None]]) -> Tally[Plan]:
+    """What :meth:`Tally.add` makes of them, the smallest (answer, mark) of an id first."""
+
+    def order(sent: tuple[Row, bytes | None]) -> tuple[Any, ...]:
+        row, mark = sent
+        return (row[2] or 0, [number or 0 for number in row[3] or []], mark or b"")
+
+    tally = Tally(plan)
+    for (id_, digest, question, value), mark in sorted(rows, key=order):
+        broken = id_ is None or digest is None or question is None or value is None
+        if broken or len(id_ or b"") != 16 or None in (value or []) or mark == b"half":
+            tally.add("not even JSON")
+            continue
+        batch = None if mark is None else mark.hex()
+        answer = tuple(number for number in value or [] if number is not None)
+        tally.add(Report(str(digest), (id_ or b"").hex(), question or 0, answer, batch=batch))
+    return tally
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", [None, 7])
+def test_batches_of_a_shuffle_are_counted_like_one_by_one(
+    mortgage_plan: Plan, tmp_path: Path, piece: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twin: batches counted before answers are looked at would be larger than what counts."""
+    if piece:
+        batches = bulk.batches_of
+
+        def small(table: Any, rows: int) -> Any:
+            for one in batches(table, rows):
+                yield from pa.Table.from_batches([one]).to_batches(max_chunksize=piece)
+
+        monkeypatch.setattr(bulk, "batches_of", small)
+    rows = with_marks(spoiled(mortgage_plan, rows_of(mortgage_plan)))
+    pq.write_table(marked_table(rows), tmp_path / "r.parquet")
+    expected = marked_one_by_one(mortgage_plan, rows)
+    counted = sum(expected.batches.to_body().values())
+    assert len(expected.batches.to_body()) == 3
+    assert 0 < counted < expected.reports
+    assert expected.together == 0
+    assert same(tally_parquet(mortgage_plan, tmp_path / "r.parquet"), expected)
+
+
+def test_files_with_and_without_batch_marks_are_tallied_together(
+    plan: Plan, tmp_path: Path
+) -> None:
+    """Whichever comes first; twin: the columns of the first file for all would lose the marks."""
+    value = (0,) * plan.questions[0].width
+    reports = [
+        Report(plan.digest, f"{number:032x}", 0, value, batch="ab" * 16 if number < 4 else None)
+        for number in range(6)
+    ]
+    with ReportFile(tmp_path / "marked.parquet", plan) as file:
+        file.add(reports[:4])
+    rows: list[Row] = [(bytes.fromhex(one.id), plan.digest, 0, list(value)) for one in reports[4:]]
+    written(tmp_path / "older.parquet", rows)
+    assert list(read_reports(tmp_path / "marked.parquet")) == reports[:4]
+    assert list(read_reports(tmp_path / "older.parquet")) == reports[4:]
+    for names in (("marked", "older"), ("older", "marked")):
+        tally = tally_parquet(plan, [tmp_path / f"{name}.parquet" for name in names])
+        assert (tally.reports, tally.batches.to_body(), tally.together) == (6, {"ab" * 16: 4}, 0)
+    assert tally_parquet(plan, tmp_path / "marked.parquet").together == 4
+    wrong = table_of(rows).append_column(BATCH, pa.array(["a", "b"]))
+    pq.write_table(wrong, tmp_path / "wrong.parquet")
+    with pytest.raises(FormatError, match=r"of shuffled reports, batch \(16 bytes\)"):
+        tally_parquet(plan, tmp_path / "wrong.parquet")
 
 
 @pytest.mark.slow
@@ -218,7 +299,7 @@ def test_reports_written_are_reports_read(plan: Plan, schema: Schema, tmp_path: 
     values = np.zeros((10, width), np.int64) + np.arange(width)
     with ReportFile(path, plan) as file:
         file.write(1, ids, values)
-    assert pq.read_schema(path).names == list(COLUMNS)
+    assert pq.read_schema(path).names == [*COLUMNS, BATCH]
     assert pq.read_schema(path).field("id").type == pa.binary(16)
     reports = list(read_reports(path))
     assert [report.id for report in reports] == [one.tobytes().hex() for one in ids]

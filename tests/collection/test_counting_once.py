@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ def test_sums_of_numbers_beyond_their_reports_are_refused(mechanism: Any) -> Non
 def forged(tally: Tally[Any], **change: Any) -> str:
     whole = {**json.loads(tally.to_json()), **change}
     return dump(
-        "tally", 3, {k: v for k, v in whole.items() if k not in ("format", "version", "digest")}
+        "tally", 4, {k: v for k, v in whole.items() if k not in ("format", "version", "digest")}
     )
 
 
@@ -366,12 +367,19 @@ def test_an_endless_line_is_refused_in_bounded_memory(
     assert int(grown) < 120  # MiB: the limit of a report, a few times over
 
 
-def test_whoever_withdraws_from_two_shuffles_may_have_left_the_smaller_one(
-    any_plan: Plan, record: Any
-) -> None:
-    """The stronger promise rests on the smaller part; it is not known which part lost whom."""
+def test_who_withdraws_from_a_shuffle_leaves_a_smaller_crowd(any_plan: Plan, record: Any) -> None:
+    """The stronger promise rests on the smallest batch; a batch that is empty hides nobody."""
     made = [Respondent(any_plan, MemoryStore()).report(record) for _ in range(12)]
-    parts = [made[:6], made[6:]]
-    both = Tally.of(any_plan, parts[0]) + Tally.of(any_plan, parts[1])
-    assert both.together == 6
-    assert both.without(parts[0][:2]).together == 4
+    batches = [
+        [replace(report, batch=mark * 32) for report in part]
+        for part, mark in ((made[:5], "a"), (made[5:], "b"))
+    ]
+    both = Tally.of(any_plan, batches[0]) + Tally.of(any_plan, batches[1])
+    assert both.together == 5
+    assert both.without(batches[1][:3]).together == 4
+    assert both.without(batches[0]).together == 7
+    with pytest.raises(EstimationError, match="was not counted in this tally"):
+        both.without([replace(made[0], batch=None)])
+    blind = Tally.from_json(both.to_json(seen=False))
+    with pytest.raises(EstimationError, match="was not counted in this tally"):
+        blind.without([replace(report, batch="a" * 32) for report in made[:6]])

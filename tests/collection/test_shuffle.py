@@ -1,10 +1,17 @@
 """The anonymiser's step keeps the reports and nothing of who sent them or when."""
 
+from dataclasses import replace
+
 import pytest
 
-from discreet import Categorical, PrivacyError, Schema
+from discreet import Categorical, FormatError, PrivacyError, Schema
+from discreet.collection.bulk import tally_parquet
+from discreet.collection.files import ReportFile
+from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffled
-from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan
+from discreet.collection.shuffle_batches import MAX_BATCHES, BatchSizes
+from discreet.documents import dump
+from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan, statistics_of
 from discreet.randomness import as_random
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
@@ -27,8 +34,9 @@ def test_ids_and_order_are_gone_and_nothing_else(plan):
     assert not {one.id for one in sent} & {one.id for one in passed}
     assert Tally.of(plan, passed).digest == Tally.of(plan, sent).digest
     contents = [one.fingerprint for one in passed]
-    assert sorted(contents) == sorted(one.fingerprint for one in sent)
-    assert contents != [one.fingerprint for one in sent]
+    before = [replace(one, batch=passed[0].batch).fingerprint for one in sent]
+    assert sorted(contents) == sorted(before)
+    assert contents != before
 
 
 def test_the_new_order_is_that_of_the_new_ids(plan):
@@ -65,3 +73,134 @@ def test_a_device_charges_what_its_report_reveals_by_itself(plan):
     Respondent(plan, store).report({"a": "x", "c": "yes"})
     assert plan.epsilon > plan.guarantee.epsilon
     assert sum(store.charges().values()) == plan.epsilon
+
+
+# ------------------------------------------------------------------ batch marks
+
+
+def roads(plan, tmp_path, *files):
+    """Tallies of some files of reports over every road into a tally."""
+    together = [report for file in files for report in file]
+    yield Tally.of(plan, together)
+    yield Tally.of(plan, [report.to_json() for report in together])
+    tally = Tally(plan)
+    for report in together:
+        tally.add(report)
+    yield tally
+    merged = Tally(plan)
+    for file in files:
+        merged = merged + Tally.from_json(Tally.of(plan, file).to_json(seen=False))
+    yield merged
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(files))]
+    for path, file in zip(paths, files, strict=True):
+        with ReportFile(path, plan) as out:
+            out.add(file)
+    yield tally_parquet(plan, paths)
+    bulk = Tally(plan)
+    for path in paths:
+        bulk = bulk + tally_parquet(plan, path)
+    yield bulk
+
+
+def test_one_shuffle_that_is_large_enough_gets_the_stronger_promise(plan, tmp_path):
+    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    assert len({one.batch for one in passed}) == 1
+    for parts in ([passed], [passed[:20], passed[20:]]):  # in one file, or in pieces of it
+        for tally in roads(plan, tmp_path, *parts):
+            assert (tally.reports, tally.together) == (60, 60)
+            assert statistics_of(tally).guarantee.epsilon == plan.guarantee.epsilon
+            assert statistics_of(tally).guarantee.delta == plan.shuffled.delta
+
+
+def test_two_small_shuffles_get_the_local_promise(plan, tmp_path):
+    """Twin: 120 rows are more than 60, so a promise by the number of rows is the stronger one."""
+    files = [shuffled(plan, reports(plan, 59), as_random(None), few=True)[0] for _ in range(2)]
+    for tally in roads(plan, tmp_path, *files):
+        assert tally.reports == 118
+        assert plan.promised(tally.reports).epsilon == plan.guarantee.epsilon  # the twin
+        promise = statistics_of(tally).guarantee
+        assert (promise.epsilon, promise.delta) == (plan.epsilon, 0.0)
+        assert "the smallest batch has 59 counted reports" in str(promise)
+
+
+def test_reports_that_were_never_shuffled_get_the_local_promise(plan, tmp_path):
+    unmarked = reports(plan, 60)
+    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    for files in ([unmarked], [passed, unmarked[:1]], [unmarked[:1], passed]):
+        for tally in roads(plan, tmp_path, *files):
+            assert tally.together == 0
+            promise = statistics_of(tally).guarantee
+            assert (promise.epsilon, promise.delta) == (plan.epsilon, 0.0)
+            assert "reports without a batch mark were counted" in str(promise)
+
+
+def test_the_same_people_shuffled_twice_are_not_a_larger_crowd(plan, tmp_path):
+    sent = reports(plan, 30)
+    files = [shuffled(plan, sent, as_random(None), few=True)[0] for _ in range(2)]
+    for tally in roads(plan, tmp_path, *files):
+        assert (tally.reports, tally.together) == (60, 30)
+        assert statistics_of(tally).guarantee.epsilon == plan.epsilon
+
+
+def test_what_was_shuffled_is_not_shuffled_again(plan):
+    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    with pytest.raises(PrivacyError, match="all of these 60 reports were shuffled before"):
+        shuffled(plan, [one.to_json() for one in passed], as_random(None), few=True)
+    mixed, counted = shuffled(plan, [*passed, *reports(plan, 60)], as_random(None))
+    assert len(mixed) == 60
+    assert counted.rejected == {"already shuffled": 60}
+
+
+def test_a_shuffled_report_travels_with_its_mark_and_an_older_one_without(plan):
+    (sent,) = reports(plan, 1)
+    marked = replace(sent, batch="0f" * 16)
+    assert Report.from_json(marked.to_json()) == marked
+    assert Report.from_json(marked.to_json().replace('", "', '",  "')) == marked
+    assert Report.from_json(sent.to_json()) == sent
+    assert '"version": 2' in sent.to_json()  # what devices keep and send has not changed
+    assert '"version": 3' in marked.to_json()
+    for version, body in ((2, marked.to_body()), (3, sent.to_body())):
+        with pytest.raises(FormatError, match="misshapen at batch"):
+            Report.from_json(dump("report", version, body))
+    with pytest.raises(FormatError, match="batch mark of a report is 32"):
+        Report.from_json(dump("report", 3, {**sent.to_body(), "batch": "f"}))
+    with pytest.raises(FormatError, match="changed or damaged"):
+        Report.from_json(marked.to_json().replace("0f0f", "1f0f"))
+
+
+def test_the_same_report_under_two_marks_counts_once(plan):
+    (sent,) = reports(plan, 1)
+    tally = Tally(plan)
+    statuses = [tally.add(replace(sent, batch=mark)).status for mark in ("a" * 32, "b" * 32, None)]
+    assert statuses == ["counted", "rejected", "rejected"]
+    assert tally.rejected == {"id reused": 2}
+    assert tally.batches.to_body() == {"a" * 32: 1}
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [{"a" * 32: 61}, {"a" * 32: 0}, {"a" * 32: -1}, {"a" * 32: 60, "b" * 32: 1}, {"a": 1}],
+)
+def test_a_tally_file_with_impossible_batches_is_refused(plan, batches):
+    tally = Tally.of(plan, shuffled(plan, reports(plan, 60), as_random(None))[0])
+    tally.batches = BatchSizes(batches)
+    with pytest.raises(FormatError, match="contradicts itself"):
+        Tally.from_json(tally.to_json())
+
+
+def test_an_older_tally_is_refused_with_a_way_out(plan):
+    with pytest.raises(FormatError, match=r"version 3, .* make the tally again"):
+        Tally.from_json(dump("tally", 3, {"smallest": None}))
+
+
+def test_more_batches_than_are_told_apart_count_as_not_shuffled():
+    sizes = BatchSizes()
+    for number in range(MAX_BATCHES + 1):
+        sizes.add(f"{number:032x}", 5)
+    assert len(sizes.to_body()) == MAX_BATCHES
+    assert sizes.smallest(5 * MAX_BATCHES) == 5
+    assert sizes.smallest(5 * MAX_BATCHES + 5) == 0
+    assert sizes.fit(5 * MAX_BATCHES + 5)
+    more = BatchSizes({"f" * 32: 5})
+    more.merge(sizes)
+    assert len(more.to_body()) == MAX_BATCHES

@@ -164,7 +164,7 @@ def test_tallies_of_two_shuffles_do_not_add_up_to_one():
     text = json.loads(both.to_json())
     body = {k: v for k, v in text.items() if k not in ("format", "version", "digest")}
     with pytest.raises(FormatError, match="contradicts itself"):
-        type(both).from_json(dump("tally", 3, {**body, "smallest": 5000}))
+        type(both).from_json(dump("tally", 4, {**body, "batches": {"a" * 32: 5000}}))
 
 
 def test_too_few_reports_leave_the_weaker_promise():
@@ -173,7 +173,7 @@ def test_too_few_reports_leave_the_weaker_promise():
     assert (enough.epsilon, enough.delta, enough.unshuffled) == (1.0, 1e-6, plan.epsilon)
     few = statistics_of(collected(plan, 1, 2999)).guarantee
     assert (few.epsilon, few.delta, few.unshuffled) == (plan.epsilon, 0.0, None)
-    assert "2,999 reports" in str(few)
+    assert "has 2,999 counted reports" in str(few)
 
 
 # ------------------------------------------------------------------ commands

@@ -16,8 +16,9 @@ import pytest
 from discreet import Categorical, LocalNB, PrivacyError, Schema, SurveyNB
 from discreet.local import Choices, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS, SUE, THE
-from discreet.shuffling import Blanket, Shuffle, amplified, delta_of
-from discreet.survey import Group, Questionnaire
+from discreet.shuffled_sheets import SheetBlanket
+from discreet.shuffling import Blanket, Shuffle, amplified, delta_of, is_kept
+from discreet.survey import Group, PersonalLaw, Questionnaire
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
 
@@ -92,6 +93,42 @@ def test_blankets_are_parts_of_every_row_of_the_channel():
         assert blanket.ratio == pytest.approx(math.exp(oracle.epsilon_exact()), rel=1e-9)
         total = 2 * blanket.one + blanket.both + blanket.neither
         assert total <= float(sum(low)) * (1 + 1e-9)
+
+
+def test_each_mass_of_a_blanket_is_that_of_the_channel():
+    """Of subsets of two, which some value always lacks: low is the least in each column."""
+    oracle = SS(0.5, 6)
+    blanket, rows = oracle.blanket(), oracle.channel()
+    columns = [(min(column), *column[:2]) for column in zip(*rows, strict=True)]
+    both = sum(low for low, x, y in columns if x == y > low)
+    neither = sum(low for low, x, y in columns if x == y == low)
+    assert float(both) == pytest.approx(blanket.both, rel=1e-9) != 0
+    assert float(neither) == pytest.approx(blanket.neither, rel=1e-9)
+
+
+def test_questions_of_different_ratios_hide_as_the_one_that_reveals_most():
+    """Twin: the smaller of both ratios states less than the exact delta."""
+    oracles = [(0.5, DE(0.5, 2)), (0.5, DE(2.0, 2))]
+    blanket = Blanket.mixed([(share, oracle.blanket()) for share, oracle in oracles])
+    assert blanket == Blanket.of_epsilon(math.log(max(o.blanket().ratio for _, o in oracles)))
+    rows = [[share * float(p) for share, o in oracles for p in o.channel()[x]] for x in (0, 1)]
+    exact = exact_delta(rows, 16, 1.0)
+    assert delta_of(Blanket.of_epsilon(0.5), 16, 1.0) < exact <= delta_of(blanket, 16, 1.0)
+
+
+@pytest.mark.parametrize(("oracle", "n"), [(DE(0.5, 4), 20), (OUE(0.5, 2), 20)])
+def test_the_smaller_of_both_bounds_decides(oracle, n):
+    """What is computed of the blanket may lie above the bound that knows epsilon only."""
+    epsilon, blanket = 0.9 * oracle.epsilon, oracle.blanket()
+    clones = delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), n, epsilon)
+    assert exact_delta(oracle.channel(), n, epsilon) <= clones < delta_of(blanket, n, epsilon)
+    assert is_kept(blanket, n, epsilon, clones)
+    assert not is_kept(blanket, n, epsilon, clones * (1 - 1e-9))
+    assert Shuffle(epsilon, clones, n).kept(blanket)
+    sharp = DE(2.0, 3)  # and the other way round
+    known = delta_of(sharp.blanket(), 40, 1.0)
+    assert is_kept(sharp.blanket(), 40, 1.0, known)
+    assert known < delta_of(Blanket.of_epsilon(2.0), 40, 1.0)
 
 
 def test_what_is_not_known_of_a_law_is_not_used():
@@ -257,6 +294,101 @@ def test_sheets_hide_in_the_law_of_made_up_answers():
             <= delta_of(blanket, 30, epsilon)
             <= delta_of(Blanket.of_epsilon(made.guarantee.epsilon), 30, epsilon)
         )
+
+
+THREE = Schema([Categorical("a", ["x", "y", "z"], optional=False)], "c", ["no", "yes"])
+SHEETS = {
+    "uneven": Questionnaire(
+        SCHEMA, [Group(("a", "c"), theta="1/2")],
+        [PersonalLaw(("a",), (1, 9))],
+    ),
+    "uneven, three values": Questionnaire(
+        THREE, [Group(("a",), theta="1/2"), Group(("c",), theta="1/1000")],
+        [PersonalLaw(("a",), (2, 3, 5))],
+    ),
+    "two groups": Questionnaire(
+        SCHEMA, [Group(("a",), theta="2/5"), Group(("c",), theta="3/10")]
+    ),
+    "two groups, one uneven": Questionnaire(
+        SCHEMA, [Group(("a",), theta="2/5"), Group(("c",), theta="3/10")],
+        [PersonalLaw(("c",), (3, 7))],
+    ),
+}  # fmt: skip
+
+
+def sheet_channel(questionnaire):
+    """P(sheet | answers) over all groups, as they are serialised."""
+    found = np.ones((1, 1))
+    for channel in questionnaire.channels:
+        rows = np.array([[float(p) for p in row] for row in channel.channel()])
+        found = np.kron(found, rows)
+    return found
+
+
+def exact_delta_of_pairs(channel, n, epsilon):
+    """The worst delta over neighbours, all others alike; equal ratios are joined."""
+    worst = 0.0
+    for other in range(len(channel)):
+        for x, y in itertools.permutations(range(len(channel)), 2):
+            joined = {}
+            for column in channel[[x, y, other]].T.tolist():
+                key = tuple(round(math.log(p / column[2]), 9) for p in column[:2])
+                joined[key] = np.add(joined.get(key, np.zeros(3)), column)
+            one, two, rest = np.array([joined[key] for key in sorted(joined)]).T
+            bags = np.zeros((n + 1,) * (len(joined) - 1))
+            bags[(0,) * bags.ndim] = 1.0
+            for _ in range(n - 1):
+                bags = with_one_more(bags, rest)
+            gap = with_one_more(bags, one) - math.exp(epsilon) * with_one_more(bags, two)
+            worst = max(worst, float(np.maximum(gap, 0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("name", SHEETS)
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
+def test_uneven_sheets_and_several_groups_have_their_own_blanket(name, part):
+    """Above the exact delta and below the bound that knows epsilon only."""
+    made, n = SHEETS[name], 10
+    channel, blanket = sheet_channel(made), made.blanket
+    assert isinstance(blanket, SheetBlanket)
+    assert math.log(blanket.ratio) == pytest.approx(made.guarantee.epsilon, rel=1e-5)
+    epsilon = part * made.guarantee.epsilon
+    exact = exact_delta_of_pairs(channel, n, epsilon)
+    stated = delta_of(blanket, n, epsilon)
+    assert 0 < exact <= stated < delta_of(Blanket.of_epsilon(made.guarantee.epsilon), n, epsilon)
+
+
+def test_made_up_answers_that_are_not_even_hide_less():
+    """Known-bad twin: made-up answers that are taken for equally likely."""
+    made, n = SHEETS["uneven"], 10
+    sent, cells = 0.5, 4
+    even = Blanket(blanket_ratio := 1 + 1 / (1 / 4), sent / cells, 0.0, sent * (1 - 2 / cells))
+    epsilon = 0.5 * math.log(blanket_ratio)
+    exact = exact_delta_of_pairs(sheet_channel(made), n, epsilon)
+    assert delta_of(even, n, epsilon) < exact <= delta_of(made.blanket, n, epsilon)
+
+
+def test_of_two_ways_to_the_same_blanket_neither_is_below_the_exact_delta():
+    """One even group: convolved, and as direct encoding; the twin knows half of the gain."""
+    channel = DE(math.log(5), 4).channel()  # theta 1/2 over four combinations
+    for epsilon in (0.3, 0.8):
+        exact = exact_delta(channel, 14, epsilon)
+        convolved = SheetBlanket(((0.5, 0.25, 0.25),)).delta(14, epsilon)
+        summed = delta_of(Blanket(5.0, 0.125, 0.0, 0.25), 14, epsilon)
+        assert exact <= convolved * (1 + 1e-9)
+        assert convolved < 1.01 * summed
+        assert SheetBlanket(((1 / 3, 0.25, 0.25),)).delta(14, epsilon) < exact
+
+
+def test_many_uneven_groups_are_bounded_at_once():
+    """With more than 27 pairs one bound stands for all, and lies above each of them."""
+    four = SheetBlanket(((0.3, 0.2, 0.3),) * 4)
+    alike = SheetBlanket(((0.3, 0.2, 0.2),) * 4)
+    assert len(four._pairs()) == 1
+    assert four.delta(50, 0.5) == alike.delta(50, 0.5)
+    three, above = (SheetBlanket(((0.3, 0.2, second),) * 3) for second in (0.3, 0.2))
+    assert len(three._pairs()) == 26  # not the pair of two alike
+    assert three.delta(50, 0.5) <= above.delta(50, 0.5)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from discreet.survey.inversion import channel_variance, estimate_share, statisti
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.testing import accuracy_on_sheets
-from discreet.survey.variance import score_interval
+from discreet.survey.variance import ChannelVariance, score_interval
 
 SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 SURVEYS = {
@@ -71,6 +71,33 @@ def test_the_known_variance_is_that_of_the_enumerated_channel(survey, text, shee
         for share in np.linspace(0, 1, 1001)
     )
     assert known.worst() == pytest.approx(largest, rel=1e-6)
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+@pytest.mark.parametrize("text", PREDICATES)
+def test_a_sheet_that_overestimates_the_share_does_not_overestimate_its_noise(
+    survey, text, sheet_law
+):
+    """Exactly, over all sheets of uniform answers: what is left is not correlated with the score.
+
+    Known-bad twins: no slope, and the slope with the other sign.
+    """
+    predicate = Predicate.parse(survey, text)
+    table = predicate.table.astype(float)
+    scores = unmixed(survey, predicate.names, table)
+    known = channel_variance(survey, predicate.names, table, scores)
+    sent, score = matrix(survey, sheet_law).mean(axis=0), whole(survey, predicate, scores)
+    mean = sent @ score
+    spread = sent @ (score - mean) ** 2
+
+    def drift(slope):  # of the stated noise with the score, without bounds on it
+        free = ChannelVariance((-1e9, known.true[1], 1e9), (-1e9, known.false[1], 1e9), slope)
+        return sent @ (free.noise(mean, score, score**2 - score, 1) * (score - mean)) / spread
+
+    assert drift(known.slope) == pytest.approx(0, abs=1e-9)
+    assert abs(known.slope) > 0.05
+    for twin in (0.0, -known.slope):
+        assert abs(drift(twin)) > 0.01
 
 
 def wald(found):

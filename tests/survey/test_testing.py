@@ -86,6 +86,25 @@ def test_where_there_are_too_many_sheets_decoys_are_drawn(survey, monkeypatch):
     assert sampled.interval[1] - sampled.interval[0] == pytest.approx(width, rel=0.2)
 
 
+def test_of_drawn_scores_too_the_noise_is_freed_of_the_share():
+    """What is left of h^2 - h does not go along with h; with no slope or the other sign it does.
+
+    With a skewed law; where personal answers are uniform, so is a hit by chance, and the slope 0.
+    """
+    survey = SURVEYS["skewed law"]
+    hits, random = testing._Hits(MODEL, survey), SeededRandom(3)
+    slope = hits.invented(random).slope
+    assert slope == pytest.approx(hits.enumerated()[1].slope, abs=0.02)
+    truth = random.integers(2, 4 * 40_000).reshape(-1, 4)
+    scores = hits.drawn(survey.randomized(0, truth, random), random)
+
+    def drift(slope):
+        return abs(np.cov(scores**2 - scores - slope * scores, scores)[0, 1] / np.var(scores))
+
+    assert drift(slope) < 0.02
+    assert min(drift(0.0), drift(-slope)) > 0.5
+
+
 def test_at_theta_one_it_is_the_plain_accuracy():
     people = drawn(500, np.random.default_rng(4))
     tally = simulate(Questionnaire.of(SCHEMA, 1), people, SeededRandom(0))

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, Integers
+from discreet.collection.files import BATCH
 from discreet.collection.protocol import Channel, Collection, collection_of
+from discreet.collection.shuffle_batches import BatchSizes
 from discreet.collection.tally import Tally
 from discreet.errors import DiscreetError
 from discreet.tables.engines import arrow_batches
@@ -45,6 +47,22 @@ class Answers:
         for question, rows, matrix in self.parts(~self.torn):
             self.wrong[rows] = channels[question].faulty(matrix)
         self.valid = ~self.torn & ~self.wrong
+        self._marks, self._places = _distinct_marks(batch)
+
+    def batch_sizes(self, times: Integers | None = None) -> BatchSizes:
+        """How many of the valid answers came in which batch of a shuffle.
+
+        Parameters
+        ----------
+        times : array of int, optional
+            How often each answer was sent; once if not given.
+        """
+        weight = self.valid.astype(np.int64) if times is None else np.where(self.valid, times, 0)
+        found = BatchSizes()
+        for place, mark in enumerate(self._marks):
+            if reports := int(weight[self._places == place].sum()):
+                found.add(mark, reports)
+        return found
 
     def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
         """(question, rows, matrix) of the flagged rows, in the order of the questions."""
@@ -59,6 +77,7 @@ class Answers:
     def changed(self, rows: Integers) -> Booleans:
         """Whether each of these rows differs from the one before it."""
         differs = np.ones(len(rows), bool)
+        marks = self._places[rows]
         flags = np.zeros(len(self.questions), bool)
         flags[rows] = True
         place = np.cumsum(flags) - 1
@@ -66,7 +85,19 @@ class Answers:
             follows = np.diff(place[some]) == 1
             same = (matrix[1:] == matrix[:-1]).all(axis=1) & follows
             differs[place[some[1:]]] = ~same
+        differs[1:] |= marks[1:] != marks[:-1]
         return differs
+
+
+def _distinct_marks(batch: Any) -> tuple[list[str | None], Integers]:
+    """The batch marks of some rows, and for each row the place of its own among them."""
+    import pyarrow as pa
+
+    if BATCH not in batch.schema.names:
+        return [None], np.zeros(batch.num_rows, np.int64)
+    column = batch[BATCH].cast(pa.binary()).dictionary_encode(null_encoding="encode")
+    marks = [None if one is None else one.hex() for one in column.dictionary.to_pylist()]
+    return marks, column.indices.to_numpy().astype(np.int64)
 
 
 def batches_of(table: Any, rows: int) -> Iterator[Any]:
@@ -79,7 +110,12 @@ def batches_of(table: Any, rows: int) -> Iterator[Any]:
         return
     # ibis would collect everything on the driver; this holds a partition at a time
     stream = engine.raw_sql(engine.compile(table)).toLocalIterator()
-    kinds = {"id": pa.binary(), "question": pa.int32(), "value": pa.list_(pa.int64())}
+    kinds = {
+        "id": pa.binary(),
+        "question": pa.int32(),
+        "value": pa.list_(pa.int64()),
+        BATCH: pa.binary(),
+    }
     shape = pa.schema({name: kinds.get(name, pa.int64()) for name in table.columns})
     while some := list(itertools.islice(stream, rows)):
         columns = [
@@ -100,20 +136,27 @@ def identities(column: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class PartialSums:
-    """What one worker made of the answers to one question: sums, and how many were (not) valid."""
+    """What one worker made of the answers to one question: sums, and how many were (not) valid.
+
+    ``batches`` are those of all questions; they come with the first.
+    """
 
     question: int
     sums: Integers
     valid: int
     torn: int
     wrong: int
+    batches: BatchSizes
 
 
 def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
     """Sums of answers (an ibis table on Spark with ``question`` and ``value``), by partition."""
     engine = answers.get_backend()
     frame = engine.raw_sql(engine.compile(answers))
-    shape = "question int, sums array<bigint>, valid bigint, torn bigint, wrong bigint"
+    shape = (
+        "question int, sums array<bigint>, valid bigint, torn bigint, wrong bigint, "
+        "marks array<string>, sizes array<bigint>"
+    )
     summed = frame.mapInArrow(partial(_summed, collection.to_json()), shape)
     try:
         rows = summed.collect()  # a row for each partition and question
@@ -126,7 +169,8 @@ def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
         ) from None
     for row in rows:
         sums = np.array(row["sums"], dtype=np.int64)
-        yield PartialSums(row["question"], sums, row["valid"], row["torn"], row["wrong"])
+        batches = BatchSizes(dict(zip(row["marks"], row["sizes"], strict=True)))
+        yield PartialSums(row["question"], sums, row["valid"], row["torn"], row["wrong"], batches)
 
 
 @lru_cache(maxsize=4)
@@ -145,14 +189,19 @@ def _summed(text: str, batches: Iterable[Any]) -> Iterator[Any]:
         answered = Answers(collection.questions, batch)
         for question, _, matrix in answered.parts(answered.valid):
             tally.add_values(question, matrix)
+        tally.batches.merge(answered.batch_sizes())
         np.add.at(torn, answered.questions[answered.torn], 1)
         np.add.at(wrong, answered.questions[answered.wrong], 1)
     seen = np.flatnonzero(tally.counted + torn + wrong)
+    sizes = tally.batches.to_body()
+    none: list[Any] = [[]] * max(len(seen) - 1, 0)
     columns = {
         "question": pa.array(seen.astype(np.int32)),
         "sums": pa.array([tally.sums[q].tolist() for q in seen], pa.list_(pa.int64())),
         "valid": pa.array(tally.counted[seen]),
         "torn": pa.array(torn[seen]),
         "wrong": pa.array(wrong[seen]),
+        "marks": pa.array([list(sizes), *none][: len(seen)], pa.list_(pa.string())),
+        "sizes": pa.array([list(sizes.values()), *none][: len(seen)], pa.list_(pa.int64())),
     }
     yield pa.RecordBatch.from_pydict(columns)

@@ -1,13 +1,13 @@
 """Reports by the million: Parquet files, tallied by an engine in bounded memory.
 
-A file has the columns ``id`` (16 bytes), ``collection`` (text), ``question`` (int32) and ``value``
-(list of int64). The engine drops what is misshapen or answers another collection, finds the ids
-that occur twice, and groups the answers of each question where they can coincide; the rest streams
-by, on Spark through its workers. The integers are those of :meth:`Tally.add`, one report after the
-other.
+A file has the columns ``id`` (16 bytes), ``collection`` (text), ``question`` (int32), ``value``
+(list of int64) and, where an anonymiser shuffled them, ``batch`` (16 bytes). The engine drops what
+is misshapen or answers another collection, finds the ids that occur twice, and groups the answers
+of each question where they can coincide; the rest streams by, on Spark through its workers. The
+integers are those of :meth:`Tally.add`, one report after the other.
 
 Where one id comes with different answers, one by one keeps the first. A table has no first row:
-the smallest valid (question, value) is kept, numbers compared from left to right.
+the smallest valid (question, value, batch) is kept, numbers compared from left to right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.collection.batches import Answers, batches_of, identities, partial_sums
-from discreet.collection.files import open_reports
+from discreet.collection.files import BATCH, open_reports
 from discreet.collection.protocol import C
 from discreet.collection.tally import SAMPLED, Tally
 from discreet.tables.engines import fetched, reading
@@ -64,6 +64,8 @@ class _Bulk:
         self.tally: Tally[Any] = Tally(collection)
         self.channels = collection.questions
         self.widths = [channel.width for channel in self.channels]
+        marks = [BATCH] if BATCH in table.columns else []
+        self.content = ["question", "value", *marks]
         self.rows = max(1024, NUMBERS // max(self.widths))
         self.done = self.total = 0
 
@@ -72,8 +74,8 @@ class _Bulk:
         self.tally.sample = _smallest(fine)
         twice = fine.group_by("id").agg(n=fine.count())
         twice = twice.filter(twice.n > 1)
-        again = fetched(twice.agg(k=twice.count()))["k"][0].as_py()
-        once = fine.anti_join(twice, "id") if again else fine
+        recurring = fetched(twice.agg(k=twice.count()))["k"][0].as_py()
+        once = fine.anti_join(twice, "id") if recurring else fine
         # whole answers are what the tally holds; others are grouped where few can be different
         grouped = [
             n for n, one in enumerate(self.channels) if one.size is None or one.outputs is not None
@@ -81,12 +83,13 @@ class _Bulk:
         streamed = [n for n in range(len(self.widths)) if n not in grouped]
         if grouped:
             part = once.filter(once.question.isin(grouped))
-            self._count(part.group_by("question", "value").agg(n=part.count()))
+            self._count(part.group_by(*self.content).agg(n=part.count()))
         if streamed:
-            part = once.filter(once.question.isin(streamed)).select("question", "value")
+            part = once.filter(once.question.isin(streamed)).select(*self.content)
             self._count_wide(part)
-        if again:
-            self._count_in_order(fine.semi_join(twice, "id").order_by("id", "question", "value"))
+        if recurring:
+            again = fine.semi_join(twice, "id")
+            self._count_in_order(again.order_by("id", *map(_in_order, self.content)))
         return self.tally
 
     def _count_wide(self, answers: Any) -> None:
@@ -95,6 +98,7 @@ class _Bulk:
             self._count(answers)
             return
         for one in partial_sums(self.collection, answers):
+            self.tally.batches.merge(one.batches)
             if one.valid:
                 self.tally.add_sums(one.question, one.sums, one.valid)
                 self._advance(one.valid)
@@ -109,6 +113,8 @@ class _Bulk:
         whole = rows.id.notnull() & (_octets()(rows.id) == 16)
         for name in ("collection", "question", "value"):
             whole &= rows[name].notnull()
+        if BATCH in rows.columns:
+            whole &= rows[BATCH].isnull() | (_octets()(rows[BATCH]) == 16)
         fits = ibis.or_(
             *(
                 rows.question.isin([n for n, w in enumerate(self.widths) if w == width])
@@ -129,7 +135,7 @@ class _Bulk:
             self.total += found["n"]
             if found["fault"]:
                 self._reject(found["fault"], found["n"])
-        return rows.filter(rows.fault == "").select("id", "question", "value")
+        return rows.filter(rows.fault == "").select("id", *self.content)
 
     def _reject(self, kind: str, number: int) -> None:
         if number:
@@ -145,6 +151,7 @@ class _Bulk:
         for batch in batches_of(answers, self.rows):
             answered = Answers(self.channels, batch)
             times = batch["n"].to_numpy() if "n" in batch.schema.names else None
+            self.tally.batches.merge(answered.batch_sizes(times))
             for question, rows, matrix in answered.parts(answered.valid):
                 often = None if times is None else times[rows]
                 self.tally.add_values(question, matrix, often)
@@ -183,6 +190,7 @@ class _Bulk:
             for question, some, matrix in answered.parts(fresh):
                 self.tally.add_values(question, matrix)
                 self._advance(len(some))
+            self.tally.batches.merge(answered.batch_sizes(fresh.astype(np.int64)))
             self.tally.repeated += int(copy.sum())
             self._advance(int(copy.sum()))
             self._reject("id reused", int((~first & ~copy).sum()))
@@ -190,6 +198,13 @@ class _Bulk:
             self._reject("out of domain", int(answered.wrong.sum()))
             if len(kept):
                 carried = table.slice(int(kept[-1]), 1)
+
+
+def _in_order(name: str) -> Any:
+    """A column in ascending order; a report without a batch mark comes before those with one."""
+    import ibis
+
+    return ibis.asc(name, nulls_first=name == BATCH)
 
 
 def _smallest(fine: Any) -> set[str]:

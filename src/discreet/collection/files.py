@@ -18,9 +18,19 @@ from discreet.collection.report import Report
 from discreet.errors import FormatError, SchemaError
 from discreet.tables.engines import kind_of, open_table, reading
 
-__all__ = ["COLUMNS", "SIMULATED", "ReportFile", "check_columns", "open_reports", "read_reports"]
+__all__ = [
+    "BATCH",
+    "COLUMNS",
+    "SIMULATED",
+    "ReportFile",
+    "check_columns",
+    "open_reports",
+    "read_reports",
+]
 
 COLUMNS = ("id", "collection", "question", "value")
+BATCH = "batch"
+"""The column of batch marks, 16 bytes; null, or no column at all, where nothing was shuffled."""
 SIMULATED = b"discreet.simulated"
 ROWS = 1 << 16
 
@@ -34,6 +44,7 @@ def _shape() -> Any:
             "collection": pa.dictionary(pa.int32(), pa.string()),
             "question": pa.int32(),
             "value": pa.list_(pa.int64()),
+            BATCH: pa.binary(16),
         }
     )
 
@@ -82,7 +93,7 @@ class ReportFile:
         questions = np.broadcast_to(np.asarray(question, np.int32), (len(values),)).copy()
         digest = pa.array([self.collection.digest])
         named = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
-        self._write(ids, named, questions, lists)
+        self._write(ids, named, questions, lists, pa.nulls(len(values), pa.binary(16)))
 
     def add(self, reports: Sequence[Report]) -> None:
         """Append reports, also those to other collections: the tally says what it refuses.
@@ -97,20 +108,26 @@ class ReportFile:
         texts = [report.collection for report in reports]
         named = pa.array(texts, pa.string()).dictionary_encode()
         ids = np.frombuffer(bytes.fromhex("".join(report.id for report in reports)), np.uint8)
+        marks = [None if one.batch is None else bytes.fromhex(one.batch) for one in reports]
+        answers = pa.array(values, lists)
         self._write(
-            ids.reshape(-1, 16), named, np.array(questions, np.int32), pa.array(values, lists)
+            ids.reshape(-1, 16),
+            named,
+            np.array(questions, np.int32),
+            answers,
+            pa.array(marks, pa.binary(16)),
         )
         if any(report.simulated for report in reports):
             self._writer.add_key_value_metadata({SIMULATED: b"yes"})
 
-    def _write(self, ids: Bytes, named: Any, questions: Any, lists: Any) -> None:
+    def _write(self, ids: Bytes, named: Any, questions: Any, lists: Any, marks: Any) -> None:
         import pyarrow as pa
 
         count, raw = len(lists), np.ascontiguousarray(ids, dtype=np.uint8)
         if raw.shape != (count, 16):
             raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
         fixed = pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())])
-        columns = [fixed, named, pa.array(questions), lists]
+        columns = [fixed, named, pa.array(questions), lists, marks]
         self._writer.write_table(pa.table(columns, schema=self._writer.schema))
 
     def __enter__(self) -> ReportFile:
@@ -132,12 +149,16 @@ def read_reports(path: str | Path) -> Iterator[Report]:
 
     with _parquet(path):
         simulated = _is_simulated(os.fspath(path))
-        for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=list(COLUMNS)):
-            for row in batch.to_pylist():
+        file = pq.ParquetFile(path)
+        marked = [BATCH] if BATCH in file.schema_arrow.names else []
+        for piece in file.iter_batches(ROWS, columns=[*COLUMNS, *marked]):
+            for row in piece.to_pylist():
+                mark = row.pop(BATCH, None)
                 if None in row.values() or None in row["value"]:
                     raise FormatError(f"{path}: a row has missing fields and is not a report")
                 question, value = int(row["question"]), tuple(row["value"])
-                yield Report(row["collection"], row["id"].hex(), question, value, simulated)
+                batch = None if mark is None else bytes(mark).hex()
+                yield Report(row["collection"], row["id"].hex(), question, value, simulated, batch)
 
 
 @contextmanager
@@ -171,9 +192,28 @@ def open_reports(source: Any) -> tuple[Any, bool, str]:
     simulated = any(_is_simulated(file) for file in files)
     engine = open_table(files[0]).get_backend()
     with reading(name):
+        marked, unmarked = list[str](), list[str]()
         for file in files:
-            _checked(engine.read_parquet(glob.escape(file)), file)
-        return engine.read_parquet([glob.escape(file) for file in files]), simulated, name
+            table = _checked(engine.read_parquet(glob.escape(file)), file)
+            (marked if BATCH in table.columns else unmarked).append(glob.escape(file))
+        if not marked or not unmarked:
+            return engine.read_parquet(marked or unmarked), simulated, name
+        shuffled, others = engine.read_parquet(marked), engine.read_parquet(unmarked)
+        return _same_columns(shuffled).union(_same_columns(others)), simulated, name
+
+
+def _same_columns(table: Any) -> Any:
+    """The columns of reports in the same types, without batch marks where the table has none."""
+    import ibis
+
+    mark = table[BATCH] if BATCH in table.columns else ibis.null()
+    return table.select(
+        id=table.id.cast("binary"),
+        collection=table.collection.cast("string"),
+        question=table.question.cast("int64"),
+        value=table.value.cast("array<int64>"),
+        batch=mark.cast("binary"),
+    )
 
 
 def _files(path: str) -> list[str]:
@@ -203,11 +243,13 @@ def check_columns(kinds: Any, name: str) -> None:
         and _fits(kinds["question"])
         and kinds["value"].is_array()
         and _fits(kinds["value"].value_type)
+        and (BATCH not in kinds or kinds[BATCH].is_binary())
     )
     if not right:
         raise FormatError(
             f"{name}: the columns of reports are id (16 bytes), collection (text), question "
-            "(int32) and value (list of int64); these have other types"
+            "(int32), value (list of int64) and, of shuffled reports, batch (16 bytes); these have "
+            "other types"
         )
 
 

@@ -57,6 +57,10 @@ class Channel(Protocol):
         """How many integers an answer has."""
 
     @property
+    def furthest(self) -> int:
+        """No integer of an answer goes further from 0."""
+
+    @property
     def epsilon(self) -> float:
         """Loss of one answer."""
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ConfigDict
 
-from discreet.documents import Body, digest_of, dump, load
+from discreet.documents import Body, digest_of, dump, load, parse, parse_json
 from discreet.errors import FormatError
 
-__all__ = ["Report", "identity_of"]
+__all__ = ["ALREADY_SHUFFLED", "Report", "identity_of"]
 
 VERSION = 2
+SHUFFLED_VERSION = 3
+"""Of a report with a batch mark, which programs that know no batches must not take for another."""
+
+ALREADY_SHUFFLED = "already shuffled"
+"""The fault of a report with a batch mark, wherever reports come from people themselves."""
 
 LARGEST = 1 << 24
 """Characters in a report; longer ones are refused unread."""
@@ -41,6 +45,9 @@ class Report:
         What the mechanism gave out; in a questionnaire the number of the answer to each question.
     simulated : bool, default False
         Whether a seeded source made it: then it promises nothing.
+    batch : str, optional
+        The batch mark, 32 hexadecimal digits: random, the same for all reports of one shuffle. A
+        report without one was not shuffled.
 
     Examples
     --------
@@ -54,21 +61,27 @@ class Report:
     question: int
     value: tuple[int, ...]
     simulated: bool = False
+    batch: str | None = None
 
     def __post_init__(self) -> None:
         if not IDENTITY.fullmatch(self.id):
             raise FormatError("the id of a report is 32 hexadecimal digits")
+        if self.batch is not None and not IDENTITY.fullmatch(self.batch):
+            raise FormatError("the batch mark of a report is 32 hexadecimal digits")
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
         body = {**vars(self), "value": list(self.value)}
         if not self.simulated:
             del body["simulated"]
+        if self.batch is None:
+            del body["batch"]
         return body
 
     def to_json(self) -> str:
-        """Write the report on one line."""
-        return dump("report", VERSION, self.to_body(), indent=None)
+        """Write the report on one line: version 3 with a batch mark, version 2 without."""
+        version = VERSION if self.batch is None else SHUFFLED_VERSION
+        return dump("report", version, self.to_body(), indent=None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
@@ -78,15 +91,22 @@ class Report:
         if (plain := _plain(text)) is not None:
             return plain
         try:
-            body = load(text, "report", VERSION, ReportBody)
+            if parse(text, "report").get("version") == SHUFFLED_VERSION:
+                marked = load(text, "report", SHUFFLED_VERSION, ShuffledReportBody)
+                body, batch = ReportBody(**marked.model_dump(exclude={"batch"})), marked.batch
+            else:
+                body, batch = load(text, "report", VERSION, ReportBody), None
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
             raise FormatError("this is not a report: nested too deeply, or not Unicode") from None
-        return cls(body.collection, body.id, body.question, tuple(body.value), body.simulated)
+        value = tuple(body.value)
+        return cls(body.collection, body.id, body.question, value, body.simulated, batch)
 
     @property
     def fingerprint(self) -> str:
         """Short hash of the content, to tell a repeated delivery from a forged one."""
         content = f"{self.collection}|{self.question}|{self.value}"
+        if self.batch is not None:
+            content += f"|{self.batch}"
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
@@ -110,25 +130,32 @@ def _plain(text: str | bytes) -> Report | None:
     there.
     """
     try:
-        whole = json.loads(text)
+        whole = parse_json(text)
         fields = [whole[name] for name in ("collection", "id", "question", "value")]
         head = (whole["format"], whole["version"], type(whole["version"]), whole["digest"])
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
     collection, identity, question, value = fields
     kinds = (type(collection), type(identity), type(question), type(value))
-    if len(whole) != 7 or kinds != (str, str, int, list) or set(map(type, value)) - {int}:
+    if kinds != (str, str, int, list) or set(map(type, value)) - {int}:
+        return None
+    batch, version, mark = whole.get("batch"), VERSION, ""
+    if batch is not None:
+        if type(batch) is not str or not IDENTITY.fullmatch(batch):
+            return None
+        version, mark = SHUFFLED_VERSION, f'"batch":"{batch}",'
+    if len(whole) != (7 if batch is None else 8):
         return None
     if not (DIGEST.fullmatch(collection) and IDENTITY.fullmatch(identity)):
         return None
     numbers = ",".join(map(str, value))
     content = (
-        f'{{"collection":"{collection}","format":"discreet/report","id":"{identity}",'
-        f'"question":{question},"value":[{numbers}],"version":{VERSION}}}'
+        f'{{{mark}"collection":"{collection}","format":"discreet/report","id":"{identity}",'
+        f'"question":{question},"value":[{numbers}],"version":{version}}}'
     )
-    if head != ("discreet/report", VERSION, int, digest_of(content.encode())):
+    if head != ("discreet/report", version, int, digest_of(content.encode())):
         return None
-    return Report(collection, identity, question, tuple(value))
+    return Report(collection, identity, question, tuple(value), batch=batch)
 
 
 class ReportBody(Body):
@@ -139,3 +166,7 @@ class ReportBody(Body):
     question: int
     value: list[int]
     simulated: bool = False
+
+
+class ShuffledReportBody(ReportBody):
+    batch: str

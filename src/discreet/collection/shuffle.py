@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.collection.protocol import Collection
-from discreet.collection.report import Report
+from discreet.collection.report import ALREADY_SHUFFLED, Report
 from discreet.collection.tally import Tally
-from discreet.errors import PrivacyError
+from discreet.errors import FormatError, PrivacyError
 from discreet.randomness import Random
 
 __all__ = ["shuffled"]
@@ -23,10 +23,11 @@ def shuffled(
     *,
     few: bool = False,
 ) -> tuple[list[Report], Tally[Collection]]:
-    """Valid reports in random order, each under a new random id.
+    """Valid reports in random order, each under a new random id and with the mark of this batch.
 
     What the collector would refuse, or count once of several, is left out here: after this step
-    nobody can tell repetitions any more.
+    nobody can tell repetitions any more. So is what has a batch mark already: its sender would be
+    counted twice.
 
     Parameters
     ----------
@@ -44,9 +45,19 @@ def shuffled(
         The tally says what was left out.
     """
     counted, kept = Tally(collection), []
-    for report in reports:
-        if counted.add(report).status == "counted":
-            kept.append(report if isinstance(report, Report) else Report.from_json(report))
+    for sent in reports:
+        report = _parse_report(sent)
+        if isinstance(report, Report) and report.batch is not None:
+            counted.rejected[ALREADY_SHUFFLED] += 1
+        elif counted.add(report).status == "counted":
+            assert isinstance(report, Report)
+            kept.append(report)
+    before = counted.rejected[ALREADY_SHUFFLED]
+    if before and not kept:
+        raise PrivacyError(
+            f"all of these {before:,} {collection.noun}s were shuffled before; pass them on as "
+            "they are: shuffled twice they would count as other people"
+        )
     stated = collection.shuffled
     if stated is not None and len(kept) < stated.respondents and not few:
         raise PrivacyError(
@@ -57,4 +68,13 @@ def shuffled(
         )
     ids = random.raw(16 * len(kept)).reshape(-1, 16)
     order = np.lexsort(ids.T)  # by the new ids, which know nothing of the old order
-    return [replace(kept[k], id=ids[k].tobytes().hex()) for k in order], counted
+    mark = random.raw(16).tobytes().hex()
+    return [replace(kept[k], id=ids[k].tobytes().hex(), batch=mark) for k in order], counted
+
+
+def _parse_report(sent: Report | str | bytes) -> Report | str | bytes:
+    """The report that a text holds, or the text where it holds none, for the tally to refuse."""
+    try:
+        return sent if isinstance(sent, Report) else Report.from_json(sent)
+    except FormatError:
+        return sent

@@ -54,4 +54,6 @@ def simulate(collection: C, codes: Codes, random: Random) -> Tally[C]:
     tally = Tally(collection, simulated=random.simulated)
     for question, _, values in answers(collection, codes, random):
         tally.add_values(question, values)
+    if collection.shuffled is not None:  # the anonymiser is simulated, too: one shuffle of all
+        tally.batches.add(random.raw(16).tobytes().hex(), tally.reports)
     return tally

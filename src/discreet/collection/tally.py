@@ -18,12 +18,13 @@ from discreet.arrays import Integers
 from discreet.collection.counts import WholeCounts
 from discreet.collection.protocol import LARGEST, C, Collection, collection_of
 from discreet.collection.report import IDENTITY, Report
+from discreet.collection.shuffle_batches import BatchSizes
 from discreet.documents import Body, canonical, digest_of, dump, load, read_text
 from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
 
 __all__ = ["Receipt", "Tally", "refusals"]
 
-VERSION = 3
+VERSION = 4
 PIECE = 4096
 """Reports that are checked and added up at once."""
 SAMPLED = 1024
@@ -70,8 +71,8 @@ class Tally(Generic[C]):
         Ids of reports that were taken out again; they are not counted a second time.
     simulated : bool
         Whether a seeded source made some of the reports: then they promise nothing.
-    smallest : int or None
-        Where tallies were added: how many reports the smallest of them had.
+    batches : BatchSizes
+        How many of the counted reports came in which batch of a shuffle, by batch mark.
     """
 
     collection: C
@@ -84,7 +85,7 @@ class Tally(Generic[C]):
     parts: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)
     simulated: bool = False
-    smallest: int | None = None
+    batches: BatchSizes = field(default_factory=BatchSizes)
 
     def __post_init__(self) -> None:
         questions = self.collection.questions
@@ -110,12 +111,11 @@ class Tally(Generic[C]):
 
     @property
     def together(self) -> int:
-        """Number of reports that were counted together, as one delivery.
+        """Number of counted reports in the smallest batch; 0 if one report was not shuffled.
 
-        Of a shuffled collection this is what people hide among: tallies that were added come from
-        different shuffles, and the smallest of them counts.
+        Of a shuffled collection this is what people hide among, each in their own batch.
         """
-        return self.reports if self.smallest is None else self.smallest
+        return self.batches.smallest(self.reports)
 
     @property
     def digest(self) -> str:
@@ -159,11 +159,10 @@ class Tally(Generic[C]):
                 continue
             fresh[report.id] = report.fingerprint
             values.setdefault(report.question, []).append(report.value)
+            self.batches.add(report.batch, 1)
             self.simulated |= report.simulated
         for question, some in values.items():
             self.add_values(question, some)
-        if fresh and self.smallest is not None:
-            self.smallest = min(self.smallest, 1)  # they came by themselves, after the others
         self.seen |= fresh
         return receipts
 
@@ -305,7 +304,7 @@ class Tally(Generic[C]):
         left.withdrawn |= gone.seen.keys()
         left.seen = {id_: print_ for id_, print_ in self.seen.items() if id_ not in gone.seen}
         left.sample = self.sample - gone.seen.keys()
-        if not left._consistent():
+        if not (left.batches.remove(gone.batches) and left._consistent()):
             raise EstimationError("a report to withdraw was not counted in this tally")
         return left
 
@@ -327,8 +326,10 @@ class Tally(Generic[C]):
             self.names | (other.names if sign > 0 else set()),
             self.withdrawn | other.withdrawn,
             self.simulated or other.simulated,
-            self._least(other, sign),
+            self.batches.copy(),
         )
+        if sign > 0:
+            made.batches.merge(other.batches)
         for question, (sums, reports) in enumerate(zip(other.sums, other.counted, strict=True)):
             made.add_sums(question, sign * sums, sign * int(reports))
         for question, counts in self._whole.items():
@@ -336,13 +337,6 @@ class Tally(Generic[C]):
             rows, times = other._whole[question].distinct()
             made._whole[question].add(rows, sign * times)
         return made
-
-    def _least(self, other: Tally[C], sign: int) -> int | None:
-        if sign < 0:
-            return None if self.smallest is None else max(self.smallest - other.reports, 0)
-        parts = [one.together for one in (self, other) if one.reports]
-        merged = len(parts) > 1 or self.smallest is not None or other.smallest is not None
-        return min(parts) if parts and merged else None
 
     def _consistent(self) -> bool:
         """Whether these integers can be the sums of so many reports."""
@@ -352,7 +346,7 @@ class Tally(Generic[C]):
                 return False
             if number in self._whole and not self._whole[number].counts(reports):
                 return False
-        return len(self.seen) <= self.reports and 0 <= self.together <= self.reports
+        return len(self.seen) <= self.reports and self.batches.fit(self.reports)
 
     # ---------------------------------------------------------------- files
 
@@ -383,7 +377,7 @@ class Tally(Generic[C]):
             "parts": sorted(self.parts),
             "withdrawn": sorted(self.withdrawn),
             "simulated": self.simulated,
-            "smallest": self.smallest,
+            "batches": self.batches.to_body(),
         }
         return dump("tally", VERSION, body, indent=None)
 
@@ -413,7 +407,7 @@ class Tally(Generic[C]):
             set(body.parts),
             set(body.withdrawn),
             body.simulated,
-            body.smallest,
+            BatchSizes(body.batches),
         )
         tally._read_whole(body.whole)
         if not tally._consistent():
@@ -494,4 +488,4 @@ class TallyBody(Body):
     parts: list[str]
     withdrawn: list[str]
     simulated: bool
-    smallest: int | None
+    batches: dict[str, int]

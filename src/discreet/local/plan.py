@@ -353,8 +353,12 @@ class Plan(CollectionDocument):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
-        """Read a plan, and check that its probabilities keep what its epsilon promises."""
-        body = load(text, "plan", VERSION, PlanBody)
+        """Read a plan, and check that its probabilities keep what its epsilon promises.
+
+        The canonical bytes are read as well: what a collector serves, without the digest, which is
+        their SHA-256.
+        """
+        body = load(text, "plan", VERSION, PlanBody, sealed=False)
         try:
             schema = body.public.value()
             plan = cls(
@@ -370,7 +374,13 @@ class Plan(CollectionDocument):
             )
         except (SchemaError, PrivacyError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
-        if plan.digest != json.loads(text)["digest"]:  # every device must see the same digest
+        stated, content = json.loads(text).get("digest"), plan.canonical()
+        if stated is None and (text.encode() if isinstance(text, str) else text).strip() != content:
+            raise FormatError(
+                "this plan has no digest, and it is not the bytes that a collector serves: fetch "
+                "it again and keep it as it comes, or take the file that discreet local plan wrote"
+            )
+        if stated not in (None, plan.digest):  # every device must see the same digest
             raise FormatError("this plan is not written in the one way in which plans are written")
         return plan
 

@@ -78,6 +78,11 @@ class Question:
         return self.mechanism.width
 
     @property
+    def furthest(self) -> int:
+        """No integer of an answer goes further from 0."""
+        return self.mechanism.furthest
+
+    @property
     def epsilon(self) -> float:
         """Loss of one answer."""
         return self.mechanism.epsilon

@@ -95,6 +95,11 @@ class HR(FrequencyOracle):
         """One index."""
         return 1
 
+    @property
+    def furthest(self) -> int:
+        """The last index."""
+        return self.order - 1
+
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one index a respondent."""
         rows = self._values(values) + 1
@@ -224,6 +229,11 @@ class OLH(FrequencyOracle):
     def width(self) -> int:
         """The key's three integers and the hash."""
         return 4
+
+    @property
+    def furthest(self) -> int:
+        """The largest integer of a key; hashes are smaller."""
+        return (1 << 31) - 2
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return (a, b, c, y) for each respondent."""

@@ -68,6 +68,11 @@ class MeanOracle(abc.ABC):
         """Integers in a serialised report."""
 
     @property
+    def furthest(self) -> int:
+        """No integer of a serialised report, coordinates included, goes further from 0."""
+        return max(*self._largest(), self.size) + 1
+
+    @property
     @abc.abstractmethod
     def units(self) -> tuple[Fraction, ...]:
         """What one of each kind of tallied integer is worth; most oracles have one kind."""

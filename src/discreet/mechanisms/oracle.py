@@ -114,6 +114,11 @@ class FrequencyOracle(abc.ABC):
     def width(self) -> int:
         """Integers in a serialised report."""
 
+    @property
+    def furthest(self) -> int:
+        """The largest integer of a serialised report, in either direction."""
+        return self.size - 1
+
     @abc.abstractmethod
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one report for each value, in the oracle's compact form.

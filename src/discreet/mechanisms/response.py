@@ -20,6 +20,7 @@ channel is exact, and its loss is computed from what the coins really do.
 from __future__ import annotations
 
 import abc
+import heapq
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -229,6 +230,15 @@ class Unrelated(Response):
     def least(self) -> Fraction:
         """The smallest probability w of a whole group of personal answers."""
         return math.prod((law.least for law in self.laws), start=Fraction(1))
+
+    @cached_property
+    def two_least(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the second smallest probability of a whole group of answers."""
+        found = [Fraction(1)]
+        for law in self.laws:
+            two = heapq.nsmallest(2, (Fraction(weight, law.total) for weight in law.weights))
+            found = heapq.nsmallest(2, [a * b for a in found for b in two])
+        return found[0], found[-1]
 
     @property
     def even(self) -> bool:

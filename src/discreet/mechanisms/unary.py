@@ -75,6 +75,11 @@ class UnaryOracle(FrequencyOracle):
         """Words of 16 bits."""
         return -(-self.size // 16)
 
+    @property
+    def furthest(self) -> int:
+        """The largest word."""
+        return (1 << 16) - 1
+
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return bit-packed rows: every bit drawn with q, then the true one again with p."""
         true = self._values(values)

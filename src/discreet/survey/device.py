@@ -45,6 +45,11 @@ class SheetChannel:
         """Numbers on a sheet."""
         return len(self.sizes)
 
+    @property
+    def furthest(self) -> int:
+        """The last answer of the question that has most."""
+        return max(self.sizes) - 1
+
     @cached_property
     def outputs(self) -> int | None:
         """How many different sheets there are; None where they are more than ``FEW``."""

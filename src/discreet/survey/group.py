@@ -13,6 +13,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import Law, rational
 from discreet.mechanisms.oracle import ONE
 from discreet.mechanisms.response import Related, Response, Unrelated
+from discreet.schema import refuse_set
 
 __all__ = ["Group", "GroupBody", "Model", "channels_of"]
 
@@ -51,6 +52,7 @@ class Group:
     model: Model = "unrelated"
 
     def __post_init__(self) -> None:
+        refuse_set("a group", "questions", self.questions)
         object.__setattr__(self, "questions", tuple(self.questions))
         object.__setattr__(self, "theta", _plain(self.theta))
         title = " + ".join(map(str, self.questions)) or "a group"

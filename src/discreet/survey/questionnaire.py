@@ -31,7 +31,8 @@ from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema
-from discreet.shuffling import Blanket, Shuffle
+from discreet.shuffled_sheets import SheetBlanket
+from discreet.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.survey import device as devices
 from discreet.survey.group import Group, Model, channels_of
 from discreet.survey.promise import promise_of, relied_on
@@ -268,7 +269,7 @@ class Questionnaire(CollectionDocument):
                 "are shuffled; write shuffled: with epsilon, delta and respondents"
             )
 
-        def made(local: float) -> tuple[tuple[Response, ...], Blanket]:
+        def made(local: float) -> tuple[tuple[Response, ...], AnyBlanket]:
             others = [group for group in self.groups if group not in waiting]
             fixed = sum(one.epsilon_exact() for one in self._channels(others))
             if not fixed < local:
@@ -294,11 +295,11 @@ class Questionnaire(CollectionDocument):
         return channels_of(groups, sizes, laws, self.personal == "own")
 
     @cached_property
-    def blanket(self) -> Blanket:
+    def blanket(self) -> AnyBlanket:
         """What a sheet hides in where it is shuffled."""
         return self._blanket(self.channels)
 
-    def _blanket(self, channels: Sequence[Response]) -> Blanket:
+    def _blanket(self, channels: Sequence[Response]) -> AnyBlanket:
         epsilon = sum(self._epsilon(channel) for channel in channels)
         if math.isinf(epsilon):
             raise PrivacyError(
@@ -307,9 +308,21 @@ class Questionnaire(CollectionDocument):
             )
         (first, *others) = channels
         if others or not isinstance(first, Unrelated) or not first.even:
-            return Blanket.of_epsilon(epsilon)
+            return self._sheet_blanket(channels) or Blanket.of_epsilon(epsilon)
         sent, cells = float(1 - first.theta_exact), math.prod(first.sizes)  # direct encoding
         return Blanket(math.exp(epsilon), sent / cells, 0.0, sent * (1 - 2 / cells))
+
+    def _sheet_blanket(self, channels: Sequence[Response]) -> SheetBlanket | None:
+        """The exact blanket of sheets whose groups are made up independently; None otherwise."""
+        groups = []
+        for channel in channels:
+            if self.spanning or not isinstance(channel, Unrelated):
+                return None
+            least, second = channel.two_least
+            if least == 1:  # nothing to answer: everybody sends the same
+                continue
+            groups.append((float(channel.theta_exact), float(least), float(second)))
+        return SheetBlanket(tuple(groups)) if groups else None
 
     @cached_property
     def spanning(self) -> bool:
