@@ -10,21 +10,21 @@ import { readFile, writeFile } from "node:fs/promises";
 import { collectionOf, DrawError } from "../../src/discreet/server/static/draw.js";
 import { factsOf, outOf, posteriorOf } from "../../src/discreet/server/static/promise.js";
 
-const [address, answersFile, keptFile] = process.argv.slice(2);
+const [address, answersFile, reportFile] = process.argv.slice(2);
 
 // Whoever answers twice gives more away than was promised: what is kept is never drawn again.
-const kept = await readFile(keptFile, "utf8").then(JSON.parse, () => null);
-const drawn = kept ?? (await draw());
-if (!kept) await writeFile(keptFile, JSON.stringify(drawn), { flag: "wx", flush: true });
+const storedReport = await readFile(reportFile, "utf8").then(JSON.parse, () => null);
+const report = storedReport ?? (await drawReport());
+if (!storedReport) await writeFile(reportFile, JSON.stringify(report), { flag: "wx", flush: true });
 
-const sent = await fetch(`${address}/reports`, {
+const response = await fetch(`${address}/reports`, {
   method: "POST",
   headers: { "Content-Type": "application/json" },
-  body: drawn.text, // these bytes and no others; send the same ones again if the answer is lost
+  body: report.text, // these bytes and no others; send the same ones again if the answer is lost
 });
-console.log(sent.status === 201 ? "counted" : sent.status === 200 ? "counted before" : `refused: ${await sent.text()}`);
+console.log(response.status === 201 ? "counted" : response.status === 200 ? "counted before" : `refused: ${await response.text()}`);
 
-async function draw() {
+async function drawReport() {
   // the bytes as they come: their SHA-256 is the digest that every report names
   const bytes = await (await fetch(`${address}/document`)).arrayBuffer();
   const collection = await collectionOf(bytes);
@@ -32,17 +32,17 @@ async function draw() {
   // the question is drawn before anybody is asked, so only what it needs is asked for
   const question = collection.drawQuestion();
   const answers = JSON.parse(await readFile(answersFile, "utf8"));
-  const asked = Object.fromEntries(collection.asked(question).map((name) => [name, answers[name]]));
+  const askedAnswers = Object.fromEntries(collection.asked(question).map((name) => [name, answers[name]]));
 
   for (const fact of factsOf(collection, question)) {
-    const how = fact.truth === null ? "numbers with noise" : `the truth for ${outOf(fact.truth)} of 100 people`;
-    console.log(`${fact.names.join(", ")}: ${how}`);
+    const protection = fact.truth === null ? "numbers with noise" : `the truth for ${outOf(fact.truth)} of 100 people`;
+    console.log(`${fact.names.join(", ")}: ${protection}`);
   }
   const belief = outOf(posteriorOf(0.1, collection.epsilon));
   console.log(`who thought something 10 in 100 likely may think it ${belief} in 100 likely, at most`);
 
   try {
-    const report = await collection.report(asked, { question });
+    const report = await collection.report(askedAnswers, { question });
     return { text: report.text, id: report.id, key: report.key }; // the key withdraws the report
   } catch (error) {
     if (!(error instanceof DrawError)) throw error;

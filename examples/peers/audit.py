@@ -1,4 +1,4 @@
-"""Audit two public libraries, each in an environment of its own.
+"""Audit public libraries, each in an environment of its own.
 
     python examples/peers/audit.py           # makes .venv-peers/, then a minute or two
 
@@ -31,12 +31,20 @@ for line in sys.stdin:
     print(json.dumps(released[sys.argv[1]]), flush=True)
 """
 
-SUBSET = """
+LOCAL = """
 import json, sys
+from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_GRR_Client
+from multi_freq_ldpy.pure_frequency_oracles.HE import HE_Client
 from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
+clients = {
+    "SS": lambda value, size: [int(one) for one in SS_Client(value, size, 1.0)],
+    "HE": lambda value, size: HE_Client(value, size, 1.0).tolist(),
+    "RS+FD[GRR]": lambda values, sizes: [
+        int(one) for one in RSpFD_GRR_Client(values, sizes, len(sizes), 1.0)
+    ],
+}
 for line in sys.stdin:
-    value, size, epsilon = json.loads(line)
-    print(json.dumps([int(one) for one in SS_Client(value, size, epsilon)]), flush=True)
+    print(json.dumps(clients[sys.argv[1]](*json.loads(line))), flush=True)
 """
 
 
@@ -59,9 +67,15 @@ class Elsewhere:
     def __call__(self, given: Any) -> Any:
         assert self.child.stdin is not None
         assert self.child.stdout is not None
-        self.child.stdin.write(json.dumps(given) + "\n")
-        self.child.stdin.flush()
-        return json.loads(self.child.stdout.readline())
+        try:
+            self.child.stdin.write(json.dumps(given) + "\n")
+            self.child.stdin.flush()
+            line = self.child.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:  # each time the same words: then the audit says that nothing was checked
+            raise RuntimeError("the program in the other environment has ended; see its errors")
+        return json.loads(line)
 
 
 def gaussian_nb(what: str, samples: int) -> Audit:
@@ -73,10 +87,17 @@ def gaussian_nb(what: str, samples: int) -> Audit:
     return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
 
 
-def subset_selection(size: int, samples: int) -> Audit:
-    """multi-freq-ldpy 0.2.5: the true value, if it is in the subset, stands in front."""
-    pair = Pair("value 0", "value 1", [0, size, 1.0], [1, size, 1.0])
-    program = Elsewhere("multi-freq-ldpy", ["multi-freq-ldpy==0.2.5"], SUBSET)
+def local_client(what: str, first: Any, second: Any, sizes: Any, samples: int) -> Audit:
+    """multi-freq-ldpy 0.2.5: what one person sends, epsilon 1.
+
+    SS: the true value, if it is in the subset, stands in front. HE: Laplace noise in floating
+    point, whose lowest bits show what it was added to. RS+FD[GRR]: a sampled attribute gets
+    ln(d (e^epsilon - 1) + 1), as if nobody saw the others; two people who differ in all of them
+    are told apart by that much.
+    """
+    pair = Pair(f"{first}", f"{second}", [first, sizes], [second, sizes])
+    packages = ["multi-freq-ldpy==0.2.5", "scipy<2"]  # which it needs and does not name
+    program = Elsewhere("multi-freq-ldpy", packages, LOCAL, what)
     return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
 
 
@@ -86,4 +107,8 @@ if __name__ == "__main__":
     print("diffprivlib GaussianNB, bounds [1.5, 1.55], sums")
     print(f"  {gaussian_nb('sums', 2000)}")
     print("multi-freq-ldpy subset selection, 10 values")
-    print(f"  {subset_selection(10, 16000)}")
+    print(f"  {local_client('SS', 0, 1, 10, 16000)}")
+    print("multi-freq-ldpy histogram encoding, 10 values")
+    print(f"  {local_client('HE', 0, 1, 10, 2000)}")
+    print("multi-freq-ldpy RS+FD[GRR], five attributes with two values each")
+    print(f"  {local_client('RS+FD[GRR]', [0] * 5, [1] * 5, [2] * 5, 16000)}")

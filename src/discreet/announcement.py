@@ -118,7 +118,7 @@ class Announcement(Document):
         Whether people may take their report back: never, as long as they have not looked at what
         was drawn, or always. The last one needs one more assumption, which the promise then names.
     batch : int, default 100
-        Reports are settled in batches of at least this many.
+        Reports are settled in batches of at least this many, drawn from twice as many or more.
     unprotected : bool, default False
         Ask although nothing is promised; people are told so first.
     """
@@ -367,8 +367,9 @@ def example_of(collection: Collection, name: str) -> str:
         "# because of what was drawn.",
         "withdrawal: blind",
         "",
-        "# Reports are settled in batches of at least this many; until then, whoever reads the",
-        "# disk could join a report with its invitation.",
+        "# Reports are settled in batches of at least this many, drawn at random from twice as",
+        "# many or more; until then, whoever reads the disk could join a report with its",
+        "# invitation. Once so many wait, none waits longer than 7 days, nor beyond the close.",
         "batch: 100",
         "",
         "# true: ask although nothing is promised; people are told so first.",

@@ -20,13 +20,16 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = ["Patience", "body_of", "patient_protocol", "raise_file_limit", "web_server"]
+from discreet.body_limit import Reason, allow_body
+from discreet.errors import FormatError
+
+__all__ = ["Patience", "body_of", "patient_protocol", "raise_file_limit", "tls_options"]
+__all__ += ["trusting", "web_server"]
 
 HEAD = 1 << 16
 """Bytes of an address with all headers at most, and of what may follow a body."""
 
 Stage = Literal["headers", "body", "whole"]
-Reason = Literal["oversized", "slow"]
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,21 @@ async def body_of(
     refuse: Callable[[Reason, str], Exception],
     patience: Patience | None = None,
 ) -> bytes:
-    """The body of a request, whole.
+    """The body of a request, whole. Whoever may send more than 64 KiB must be known by now.
 
     Parameters
     ----------
     request : Streamed
     limit : int
-        Most bytes.
+        Most bytes; :class:`~discreet.body_limit.BodyLimit` lets so many pass.
     refuse : callable
         Makes the error to raise of a reason, ``"oversized"`` or ``"slow"``, and a sentence.
     patience : Patience, optional
     """
     patience = patience or Patience()
+    oversized = f"a body may have {limit} bytes here"
+    if allow_body(request, limit) > limit:
+        raise refuse("oversized", oversized)
     loop, data = asyncio.get_running_loop(), bytearray()
     began, pieces = loop.time(), aiter(request.stream())
     while True:
@@ -105,7 +111,7 @@ async def body_of(
                 "slow", f"of the body {len(data)} bytes came within {took:.0f} s; send it faster"
             ) from None
         if len(data) > limit:
-            raise refuse("oversized", f"a body may have {limit} bytes here")
+            raise refuse("oversized", oversized)
 
 
 class _Patient(asyncio.Protocol, ABC):
@@ -208,7 +214,10 @@ def patient_protocol(
 
 
 def web_server(app: Any, patience: Patience | None = None, **options: Any) -> Any:
-    """An ``uvicorn.Server`` that logs nothing about who asks, with patient connections.
+    """An ``uvicorn.Server`` that logs nothing about who asks or when, with patient connections.
+
+    Its warnings (of broken requests, of upgrades that are not offered) come one per request, so
+    they are left out: with the times that a system adds to them they would be a list of visits.
 
     Parameters
     ----------
@@ -220,7 +229,7 @@ def web_server(app: Any, patience: Patience | None = None, **options: Any) -> An
     import uvicorn
 
     given: dict[str, Any] = {
-        "log_level": "warning",
+        "log_level": "error",
         "access_log": False,
         "server_header": False,
         "date_header": False,
@@ -284,6 +293,62 @@ def _on_httptools() -> type[_Patient]:
             super().on_message_complete()
 
     return OnHttptools
+
+
+def tls_options(certificate: str | None, key: str | None) -> dict[str, str | None]:
+    """The options of :func:`web_server` for TLS; files that do not serve are refused by name.
+
+    Parameters
+    ----------
+    certificate, key : str, optional
+        Files in PEM form: both, or neither for no TLS.
+    """
+    if (certificate is None) != (key is None):
+        raise FormatError("TLS needs both: --certificate and --certificate-key")
+    if certificate is not None and key is not None:
+        import ssl
+
+        for option, path in (("--certificate", certificate), ("--certificate-key", key)):
+            _require_readable(option, path)
+        try:
+            # without a password a key that needs one is refused instead of asking at the terminal
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key, password="")
+        except ssl.SSLError as error:
+            said = error.reason or str(error)
+            raise FormatError(
+                f"--certificate {certificate} and --certificate-key {key} do not serve for TLS "
+                f"({said}); give a certificate and its own key in PEM form, without a password"
+            ) from None
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}
+
+
+def trusting(authority: str) -> Any:
+    """A TLS context that trusts one authority; a file that holds none is refused by name.
+
+    Parameters
+    ----------
+    authority : str
+        A file with a certificate in PEM form.
+    """
+    import ssl
+
+    _require_readable("--authority", authority)
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except ssl.SSLError as error:
+        raise FormatError(
+            f"--authority {authority} holds no certificate ({error.reason or error}); give the "
+            "certificate that the collector's is under, in PEM form"
+        ) from None
+
+
+def _require_readable(option: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise FormatError(f"{option} {path}: {error.strerror}; name a file in PEM form") from None
 
 
 def raise_file_limit(wanted: int = 4096) -> int:

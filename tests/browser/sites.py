@@ -156,7 +156,7 @@ class Person:
 
     def __init__(self, browser: Any, base: str, **options: Any) -> None:
         self.base = base
-        self.context = browser.new_context(locale="en-GB", **options)
+        self.context = browser.new_context(**{"locale": "en-GB", **options})
         self.context.set_default_timeout(60_000)
         self.requests: list[Any] = []
         self.context.on("request", lambda one: self.requests.append(one))
@@ -223,18 +223,22 @@ class Person:
         return str(
             self.page.evaluate(
                 """async () => {
-                  const found = [{...localStorage}, {...sessionStorage}, document.cookie];
-                  found.push(history.state);
+                  const contents = [{...localStorage}, {...sessionStorage}, document.cookie];
+                  contents.push(history.state);
                   for (const { name } of await indexedDB.databases()) {
-                    const open = indexedDB.open(name);
-                    const db = await new Promise((ok) => (open.onsuccess = () => ok(open.result)));
+                    const opening = indexedDB.open(name);
+                    const db = await new Promise((resolve) => {
+                      opening.onsuccess = () => resolve(opening.result);
+                    });
                     for (const store of db.objectStoreNames) {
-                      const all = db.transaction(store).objectStore(store).getAll();
-                      found.push(await new Promise((ok) => (all.onsuccess = () => ok(all.result))));
+                      const reading = db.transaction(store).objectStore(store).getAll();
+                      contents.push(await new Promise((resolve) => {
+                        reading.onsuccess = () => resolve(reading.result);
+                      }));
                     }
                     db.close();
                   }
-                  return JSON.stringify(found);
+                  return JSON.stringify(contents);
                 }"""
             )
         )

@@ -168,13 +168,14 @@ def test_noisy_histograms_follow_their_law(shown: Any) -> None:
 
 MISTAKES = {
     "de": ("mechanisms.js", "(size - 1, 1)[0] + 1;", "(size, 1)[0];"),
-    "ss, many": ("mechanisms.js", "keys[value] = member ? 0 :", "keys[value] = member ? 2 ** 31 :"),
+    "ss, many": ("mechanisms.js", "keys[value] = hasTruth ? 0 :",
+                 "keys[value] = hasTruth ? 2 ** 31 :"),
     "sue": ("mechanisms.js", "flags[value] = source", "flags[value] ||= source"),
-    "piecewise": ("mechanisms.js", "return other >= first ? other + width : other;",
-                  "return other;"),
+    "piecewise": ("mechanisms.js", "outsideLevel >= windowStart ? outsideLevel + width",
+                  "false ? 0"),
     "unrelated": ("mechanisms.js", "[...places].reverse()", "[...places]"),
-    "related": ("random.js", "flags.push(byte < first);", "flags.push(byte <= first + 8);"),
-    "laplace": ("random.js", "return plus.map((one, i) => one - minus[i]);", "return plus;"),
+    "related": ("random.js", "flags.push(byte < firstByte);", "flags.push(byte <= firstByte + 8);"),
+    "laplace": ("random.js", "return plus.map((value, i) => value - minus[i]);", "return plus;"),
 }  # fmt: skip
 """Channels drawn wrongly."""
 
@@ -188,12 +189,15 @@ def test_a_channel_drawn_wrongly_is_found(channel: str, chromium: Any, tmp_path:
 
 ASKED = """async (count) => {
   const { SystemSource } = await import("/draw.js");
-  const real = crypto.getRandomValues.bind(crypto), asked = [];
-  crypto.getRandomValues = (array) => { asked.push(array.byteLength); return real(array); };
+  const getRandomValues = crypto.getRandomValues.bind(crypto), lengths = [];
+  crypto.getRandomValues = (array) => {
+    lengths.push(array.byteLength);
+    return getRandomValues(array);
+  };
   const bytes = new SystemSource().bytes(count);
   const counts = new Array(256).fill(0);
   for (const byte of bytes) counts[byte]++;
-  return [asked, counts];
+  return [lengths, counts];
 }"""
 
 

@@ -19,8 +19,10 @@ from PIL import Image
 from servers import Live, added, serving
 from sites import Person, collections, sheets, site
 
+from discreet.announcement import Announcement
 from discreet.server import access
 from discreet.server import desk as desk_module
+from discreet.server import surveys as acts
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import desk_pages
@@ -59,7 +61,7 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         page.get_by_role("heading", name="Collections").wait_for()
         assert "once" not in page.url
         page.get_by_role("link", name="sheet", exact=True).click()
-        page.get_by_text("1 report. Reports are counted (settled) when 1 or more waits").wait_for()
+        page.get_by_text("each report is counted (settled) by itself").wait_for()
         page.get_by_label("Type sheet to confirm").first.fill("sheet")
         page.get_by_role("button", name="Settle early").click()
         page.get_by_text("1 report: too few to say anything yet").first.wait_for()
@@ -148,17 +150,17 @@ def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium:
 
 
 MANY = """async ([name, people]) => {
-  const { Keep } = await import("/static/keep.js");
+  const { DeviceStore } = await import("/static/keep.js");
   const { Survey } = await import("/static/respond.js");
   const bodies = [];
   for (let k = 0; k < people; k++) {  // each with a store of their own, as in another browser
-    const keep = Keep.open(`person ${k}`), link = { code: "", digest: "" };
-    const survey = await Survey.open(`${location.origin}/api/v1/surveys/${name}`, keep, link);
+    const store = DeviceStore.open(`person ${k}`), link = { code: "", digest: "" };
+    const survey = await Survey.open(`${location.origin}/api/v1/surveys/${name}`, store, link);
     await survey.begin();
-    const asked = survey.collection.asked(survey.question), answers = {};
-    for (const one of asked) {
-      const choices = survey.collection.choices(one);
-      answers[one] = choices[(k + asked.indexOf(one)) % choices.length].answer;
+    const names = survey.collection.asked(survey.question), answers = {};
+    for (const name of names) {
+      const choices = survey.collection.choices(name);
+      answers[name] = choices[(k + names.indexOf(name)) % choices.length].answer;
     }
     const { text } = await survey.draw(answers);
     await survey.send(() => undefined);
@@ -295,3 +297,32 @@ def test_the_page_on_another_host_sends_only_the_report_here(
         somebody.press("Withdraw now")
         page.get_by_role("heading", name="Your answer was withdrawn").wait_for()
         assert json.loads(body)["id"]
+
+
+def test_a_collector_looks_at_a_draft_as_respondents_will(desk: Live, chromium: Any) -> None:
+    """To the last screen; nothing is kept in the browser, nothing leaves it, others see nothing."""
+    for name, collection in (("unborn", sheets()), ("unborn-plan", collections()["lists"][0])):
+        with desk.server.database.write() as connection:
+            told = Announcement.plain(collection, name, entry="invited")
+            acts.create(connection, collection, told)
+        with Person(chromium, desk.base) as owner, Person(chromium, desk.base) as stranger:
+            stranger.goto(name)
+            assert "There is no survey at this address" in stranger.page.content()
+            page = owner.page
+            page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+            page.get_by_role("link", name=name, exact=True).click()
+            page.get_by_role("link", name="look at it as respondents will").click()
+            page.get_by_role("button", name="Begin").wait_for()
+            assert "This is a preview" in page.content()
+            owner.press("Begin")
+            owner.answer()
+            asked = len(owner.requests)
+            owner.press("Draw and send")
+            page.get_by_role("heading", name="End of the preview").wait_for()
+            assert not faults(page)
+            assert [one.url for one in owner.requests[asked:]] == []
+            stores = json.loads(owner.kept())
+            assert [part for part in stores if isinstance(part, list) and part] == []
+            owner.press("Begin")
+            assert page.get_by_role("button", name="Begin").count() == 1
+            assert not owner.problems + stranger.problems

@@ -142,7 +142,9 @@ def managed(hostile: Live, chromium: Any) -> list[str]:
 
 def foreign(page: Any, where: str) -> list[str]:
     """Elements and requests that only somebody's text can have made."""
-    made = page.locator(FOREIGN).evaluate_all("all => all.map(one => one.outerHTML.slice(0, 80))")
+    made = page.locator(FOREIGN).evaluate_all(
+        "nodes => nodes.map(node => node.outerHTML.slice(0, 80))"
+    )
     return [f"{where}: {one}" for one in made]
 
 

@@ -67,11 +67,11 @@ def words_of(text: str) -> set[str]:
 
 
 EVERY_GLOBAL = """() => {
-  const found = new Set();
-  for (let one = globalThis; one; one = Object.getPrototypeOf(one)) {
-    Object.getOwnPropertyNames(one).forEach((name) => found.add(name));
+  const names = new Set();
+  for (let holder = globalThis; holder; holder = Object.getPrototypeOf(holder)) {
+    Object.getOwnPropertyNames(holder).forEach((name) => names.add(name));
   }
-  return [...found];
+  return [...names];
 }"""
 
 
@@ -111,9 +111,9 @@ def test_the_types_that_the_modules_state_hold(tmp_path: Path) -> None:
 
 
 def test_they_are_small() -> None:
-    """All that a device loads, as it is served, under 12 kB compressed."""
+    """All that a device loads, as it is served, under 12 KiB compressed."""
     files = Bundle().files
-    assert sum(len(gzip.compress(files[f"{name}.js"], 9)) for name in DEVICE) < 12_000
+    assert sum(len(gzip.compress(files[f"{name}.js"], 9)) for name in DEVICE) < 12 * 1024
 
 
 def test_only_comments_are_left_out_when_they_are_served() -> None:
@@ -141,8 +141,8 @@ def test_announcements_are_written_in_one_way(static: Path) -> None:
     }  # fmt: skip
     made = Announcement("sha256:" + "0" * 64, "odd", words=words, batch=1_000_000, unprotected=True)
     script = """
-      const { canonical } = await import(new URL("respond.js", given.static));
-      return canonical(given.told);
+      const { writeCanonical } = await import(new URL("respond.js", given.static));
+      return writeCanonical(given.told);
     """
     told = json.loads(made.to_json())
     assert told.pop("digest") == made.digest
@@ -160,16 +160,16 @@ def test_the_public_names_are_these(static: Path) -> None:
 
 
 READ = """
-  const found = [];
+  const reasons = [];
   for (const text of given) {
     try {
       await draw.collectionOf(new TextEncoder().encode(text));
-      found.push(null);
+      reasons.push(null);
     } catch (error) {
-      found.push(error instanceof draw.DrawError ? error.reason : error.stack);
+      reasons.push(error instanceof draw.DrawError ? error.reason : error.stack);
     }
   }
-  return found;
+  return reasons;
 """
 
 
@@ -299,8 +299,8 @@ def test_damaged_documents_are_refused_with_a_reason(static: Path) -> None:
 def test_an_insecure_page_is_told_why_nothing_works(chromium: Any, static: Path) -> None:
     script = """async (text) => {
       const { collectionOf } = await import("/draw.js");
-      const made = collectionOf(new TextEncoder().encode(text));
-      return made.then(() => "read", (error) => error.reason);
+      const reading = collectionOf(new TextEncoder().encode(text));
+      return reading.then(() => "read", (error) => error.reason);
     }"""
     for address, found in (("http://survey.example/", "insecure"), ("http://localhost/", "read")):
         with page(chromium, static, address) as shown:
@@ -338,12 +338,13 @@ def test_the_loss_of_a_mechanism_is_what_python_says(static: Path) -> None:
 
 
 FACTS = """
-  const found = [];
+  const facts = [];
   for (const text of given) {
-    const one = await draw.collectionOf(new TextEncoder().encode(text), { unprotected: true });
-    found.push(promise.factsOf(one, 0));
+    const bytes = new TextEncoder().encode(text);
+    const collection = await draw.collectionOf(bytes, { unprotected: true });
+    facts.push(promise.factsOf(collection, 0));
   }
-  return found;
+  return facts;
 """
 
 
@@ -366,8 +367,8 @@ def test_how_often_the_truth_is_sent_is_what_python_says(static: Path) -> None:
 
 
 LISTED = """
-  const { listed } = await import(new URL("practice.js", given.static));
-  return given.cases.map(({ name, parameters, value }) => listed(name, parameters, value));
+  const { listCells } = await import(new URL("practice.js", given.static));
+  return given.cases.map(({ name, parameters, value }) => listCells(name, parameters, value));
 """
 
 
@@ -392,10 +393,10 @@ def test_practice_reads_a_message_as_the_collector_does(static: Path) -> None:
 
 
 TRIAL = """
-  const { trial } = await import(new URL("practice.js", given.static));
-  const made = await draw.collectionOf(new TextEncoder().encode(given.text));
-  const { kind, size, draw: once } = trial(made, 0), times = Array(size).fill(0);
-  for (let k = 0; k < given.people; k++) for (const cell of once(1)) times[cell] += 1;
+  const { makeTrial } = await import(new URL("practice.js", given.static));
+  const collection = await draw.collectionOf(new TextEncoder().encode(given.text));
+  const { kind, size, draw: drawCells } = makeTrial(collection, 0), times = Array(size).fill(0);
+  for (let k = 0; k < given.people; k++) for (const cell of drawCells(1)) times[cell] += 1;
   return [kind, size, times];
 """
 
@@ -438,12 +439,13 @@ def test_a_document_names_its_digest_and_its_choices(static: Path) -> None:
     made = plan()
     script = """
       const bytes = new TextEncoder().encode(given);
-      const one = await draw.collectionOf(bytes, { digest: undefined });
-      const names = one.names.map((name) => one.choices(name).map((choice) => choice.label));
-      const other = draw.collectionOf(bytes, { digest: "sha256:0" });
-      const refused = await other.catch((error) => error.reason);
-      return [one.digest, one.kind, one.names, names, one.epsilon, refused,
-        [0, 1].map((question) => one.asked(question))];"""
+      const collection = await draw.collectionOf(bytes, { digest: undefined });
+      const labels = collection.names.map(
+        (name) => collection.choices(name).map((choice) => choice.label));
+      const mismatch = draw.collectionOf(bytes, { digest: "sha256:0" });
+      const refusal = await mismatch.catch((error) => error.reason);
+      return [collection.digest, collection.kind, collection.names, labels, collection.epsilon,
+        refusal, [0, 1].map((question) => collection.asked(question))];"""
     found = evaluated(static, script, made.canonical().decode())
     labels = [list(made.cells[name].labels) for name in made.schema.names]
     assert found == [

@@ -26,7 +26,7 @@ def rows(live: Any, name: str) -> int:
     with sqlite3.connect(live.server.database.place) as connection:
         (found,) = connection.execute(
             "SELECT count(*) FROM arrival JOIN survey ON survey.number = arrival.survey "
-            "WHERE survey.slug = ?",
+            "WHERE survey.slug = ? AND arrival.live = 1",
             (name,),
         ).fetchone()
     return int(found)
@@ -149,7 +149,12 @@ def test_who_clears_the_store_sends_one_report(other: bool, person: People, live
 
 def test_a_page_that_sends_from_memory_is_found(chromium: Any, tmp_path: Path) -> None:
     """The twin: what was drawn is sent, whatever the store says now."""
-    careless = {"respond.js": ("await this.keep.restored(mine).catch(() => mine)", "mine")}
+    careless = {
+        "respond.js": (
+            "await this.store.restoreReport(lastKnown).catch(() => lastKnown)",
+            "lastKnown",
+        )
+    }
     with site(tmp_path, bundle(careless), "sheet") as live, Person(chromium, live.base) as somebody:
         assert cleared(somebody, live, other=True) == 2
 

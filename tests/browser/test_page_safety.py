@@ -140,7 +140,12 @@ def test_words_of_the_collector_are_text(person: People) -> None:
 
 def test_assigning_markup_is_refused_by_the_browser(chromium: Any, tmp_path: Path) -> None:
     """Trusted Types: a line in our own code that writes markup fails."""
-    careless = {"page.js": ("await open();", "document.body.innerHTML = '<i>';\nawait open();")}
+    careless = {
+        "page.js": (
+            "await openSurvey();",
+            "document.body.innerHTML = '<i>';\nawait openSurvey();",
+        )
+    }
     with site(tmp_path, bundle(careless), "sheet") as live:
         somebody = Person(chromium, live.base)
         somebody.page.goto(f"{live.base}/s/sheet")
@@ -210,10 +215,10 @@ def faults(page: Any) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
-OUTSIDE = """() => [...document.querySelectorAll("body *")].filter((one) => {
-  const { left, right, width } = one.getBoundingClientRect();
-  return width && one.namespaceURI.endsWith("xhtml") && (left < -1 || right > innerWidth + 1);
-}).map((one) => one.outerHTML.slice(0, 100))"""
+OUTSIDE = """() => [...document.querySelectorAll("body *")].filter((element) => {
+  const { left, right, width } = element.getBoundingClientRect();
+  return width && element.namespaceURI.endsWith("xhtml") && (left < -1 || right > innerWidth + 1);
+}).map((element) => element.outerHTML.slice(0, 100))"""
 """What is cut off at either side: from right to left, the page does not scroll there."""
 
 LOOKS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,10 @@ import pytest
 from sites import SENTINEL, Person, bundle, collections, site
 
 from discreet.announcement import Words
+from discreet.server import database as db
+from discreet.server.database import among
 from discreet.server.pages import posterior
+from discreet.server.sealed_arrivals import find_arrivals, live_keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 People = Callable[..., Person]
@@ -24,15 +26,15 @@ AUTOMATIC = [name for name in collections() if name not in ("hand", "invited")]
 
 
 def stored(live: Any, name: str, id_: str) -> bool:
-    """Whether a report is in the database of a server."""
-    path = live.server.database.place
-    with sqlite3.connect(path) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM arrival JOIN survey ON survey.number = arrival.survey "
-            "WHERE survey.slug = ? AND arrival.id = ?",
-            (name, bytes.fromhex(id_)),
-        ).fetchone()
-    return bool(found[0])
+    """Whether what a report says is in the database of a server, waiting or settled."""
+    number, identity = live.server.surveys.find(name).number, bytes.fromhex(id_)
+    with live.server.database.read() as connection:
+        keys = live_keys(connection, number)
+        waiting = find_arrivals(connection, number, keys, [identity]).get(identity)
+        settled = among(connection, db.report, number, [identity])
+    return bool(settled) or (
+        waiting is not None and (waiting.live or waiting.arrival.row.value != b"")
+    )
 
 
 # ---------------------------------------------------------------- answered to the end
@@ -117,7 +119,10 @@ def test_answers_are_nowhere_but_in_memory(
     assert SENTINEL not in somebody.kept()
     assert SENTINEL not in somebody.page.content()
     folder = Path(live.server.database.place).parent
-    for path in folder.glob("collected.db*"):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert folder / "collected.db" in files
+    assert folder / "collected.db.keys" / "batches" in {path.parent for path in files}
+    for path in files:
         assert SENTINEL.encode() not in path.read_bytes()
     assert SENTINEL not in "".join(capfd.readouterr())
     somebody.page.go_back()
@@ -128,8 +133,9 @@ def test_a_page_that_keeps_answers_is_found(chromium: Any, tmp_path: Path) -> No
     """The twin: a page that saves drafts, as most surveys do."""
     drafts = {
         "questions.js": (
-            "answers.set(part.key, part.answer())",
-            "answers.set(part.key, part.answer()) && (sessionStorage[part.key] = part.answer())",
+            "answers.set(field.key, field.readAnswer())",
+            "answers.set(field.key, field.readAnswer())"
+            " && (sessionStorage[field.key] = field.readAnswer())",
         )
     }
     with site(tmp_path, bundle(drafts), "means") as live:
@@ -206,7 +212,12 @@ def test_another_announcement_than_in_the_letter_stops_the_page(
 
 def test_a_page_that_compares_only_the_document_is_found(chromium: Any, tmp_path: Path) -> None:
     """The twin: words, dates and rules may be changed behind a link that names the questions."""
-    careless = {"respond.js": ("announced !== wanted || announced !== sealed", "false")}
+    careless = {
+        "respond.js": (
+            "computedDigest !== expectedDigest || computedDigest !== sealedDigest",
+            "false",
+        )
+    }
     with (
         site(tmp_path, bundle(careless), "sheet") as live,
         Person(chromium, live.base) as somebody,
@@ -263,12 +274,15 @@ def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
     One tab after the other: at once, the first may send what the second has just kept.
     """
     blind = {
-        "keep.js": ("if (known !== undefined) return known;\nconst allowed", "const allowed"),
-        "respond.js": ("if (this.kept) return this.kept;\n", ""),
+        "keep.js": (
+            "if (storedReport !== undefined) return storedReport;\nconst allowed",
+            "const allowed",
+        ),
+        "respond.js": ("if (this.storedReport) return this.storedReport;\n", ""),
     }
     changed = bundle(blind)
     text = changed.files["keep.js"].decode()
-    assert text.count("await done(reports.add(report));") == 1
+    assert text.count("await awaitRequest(reports.add(report));") == 1
     files = {
         **changed.files,
         "keep.js": text.replace("reports.add(report)", "reports.put(report)").encode(),
@@ -282,17 +296,17 @@ def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
 
 WATCHED = """
   window.order = [];
-  const begin = IDBDatabase.prototype.transaction, ask = window.fetch;
+  const transaction = IDBDatabase.prototype.transaction, fetch = window.fetch;
   IDBDatabase.prototype.transaction = function (stores, mode, options) {
-    const made = begin.call(this, stores, mode, options);
+    const opened = transaction.call(this, stores, mode, options);
     if (mode === "readwrite" && [stores].flat().includes("report")) {
-      made.addEventListener("complete", () => window.order.push(`kept ${made.durability}`));
+      opened.addEventListener("complete", () => window.order.push(`kept ${opened.durability}`));
     }
-    return made;
+    return opened;
   };
   window.fetch = (url, options) => {
     if (options?.method === "POST") window.order.push("sent");
-    return ask(url, options);
+    return fetch(url, options);
   };
 """
 
@@ -393,8 +407,8 @@ def test_a_sum_over_one_survey_is_found(chromium: Any, tmp_path: Path) -> None:
     """The twin: what was answered elsewhere on this server does not count."""
     apart = {
         "keep.js": (
-            "one.place !== place && one.epsilon < Infinity",
-            'one.place !== place && place.startsWith(one.collection + "|")',
+            "report.place !== place && report.epsilon < Infinity",
+            'report.place !== place && place.startsWith(report.collection + "|")',
         )
     }
     with (
@@ -422,7 +436,12 @@ def test_the_sum_is_kept_where_reports_are_kept(person: People) -> None:
 
 def test_a_sum_that_only_the_screen_looks_at_is_found(chromium: Any, tmp_path: Path) -> None:
     """The twin: what is kept is not added up again at the moment of keeping."""
-    hasty = {"keep.js": ("if (sum.total > most * (1 + TOLERANCE)) throw", "if (false) throw")}
+    hasty = {
+        "keep.js": (
+            "if (budget.total > limit * (1 + BUDGET_TOLERANCE)) throw",
+            "if (false) throw",
+        )
+    }
     with (
         site(tmp_path, bundle(hasty), "lists", "bits") as live,
         Person(chromium, live.base) as somebody,
@@ -448,6 +467,9 @@ def test_whoever_has_not_looked_can_withdraw(person: People, live: Any) -> None:
     somebody.page.reload()
     somebody.page.get_by_role("heading", name="Your answer was withdrawn").wait_for()
     assert len(somebody.bodies()) == 1
+    settled = live.owned("POST", "/sheet/settle", params={"anyway": True})
+    assert settled.status_code == 200
+    assert not stored(live, "sheet", id_), "it is not counted later, either"
 
 
 def test_whoever_looks_gives_the_key_up_first(person: People) -> None:
@@ -520,14 +542,14 @@ def test_nobody_looks_and_keeps_the_key(full: bool, person: People) -> None:
 @pytest.mark.parametrize(
     ("full", "change"),
     [
-        (False, {"respond.js": ("return open ? {} : { key: null };", "return {};")}),
+        (False, {"respond.js": ("return keepsKey ? {} : { key: null };", "return {};")}),
         (
             True,  # the key is deleted, but afterwards
             {
                 "receipt.js": (
-                    "place.replaceChildren(...shown(frame, await survey.look()));",
-                    "place.replaceChildren(...shown(frame, kept));"
-                    "survey.look().catch(() => undefined);",
+                    "...describeReport(frame, await survey.lookAtReport()));",
+                    "...describeReport(frame, report));"
+                    "survey.lookAtReport().catch(() => undefined);",
                 )
             },
         ),

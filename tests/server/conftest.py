@@ -11,6 +11,13 @@ from servers import Live, added, fresh_postgres, plan, serving
 from discreet.server.database import Database
 
 
+@pytest.fixture(autouse=True)
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where databases of PostgreSQL have their keys, also in programs that a test starts."""
+    monkeypatch.setenv("DISCREET_KEYS", str(tmp_path / "keys"))
+    return tmp_path / "keys"
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each kind."""

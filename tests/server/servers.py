@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,10 +21,12 @@ from discreet.announcement import Announcement
 from discreet.collection.report import Report, identity_of
 from discreet.local import Choices, make_plan
 from discreet.randomness import CryptoRandom
+from discreet.server import database as db
 from discreet.server import surveys as acts
 from discreet.server.app import application
 from discreet.server.database import Database
 from discreet.server.running import Server
+from discreet.server.sealed_arrivals import Waiting, live_keys, open_arrivals
 from discreet.server.settings import Settings
 from discreet.server.tallies import load, recounted, same
 from discreet.serving import Patience, web_server
@@ -62,6 +65,34 @@ def report(collection: Any, key: bytes | None = None) -> tuple[Report, bytes]:
 
 
 RECORD_OF = {"plan": RECORD, "questionnaire": {"smokes": "yes", "sick": "no"}}
+
+
+def waiting_in(database: Database, number: int) -> list[Waiting]:
+    """What waits to be settled, opened with the keys of its batches."""
+    with database.read() as connection:
+        keys = live_keys(connection, number)
+        rows = connection.execute(db.arrival.select().where(db.arrival.c.survey == number)).all()
+        return open_arrivals(rows, keys)
+
+
+def stored_ids(database: Database, number: int) -> tuple[list[str], set[str]]:
+    """Ids of all reports to a survey, settled or not; and of those that were withdrawn."""
+    waiting = waiting_in(database, number)
+    here = [w.arrival.row.id.hex() for w in waiting if w.live]
+    gone = {w.arrival.row.id.hex() for w in waiting if not w.live}
+    with database.read() as connection:
+        here += [bytes(row.id).hex() for row in connection.execute(db.report.select())]
+        gone |= {bytes(row.id).hex() for row in connection.execute(db.withdrawn.select())}
+    return here, gone
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    """Every file below a folder with its bytes, also while others remove some of them."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError, OSError):
+            found[path] = path.read_bytes()
+    return found
 
 
 def fresh_postgres(server: str) -> str:

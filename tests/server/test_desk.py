@@ -462,6 +462,7 @@ def test_the_day_of_deletion_is_told_and_reminded_of(
     page = client.get("/desk/staff").text
     assert "open until 30 March 2099" in page
     assert "promised by 5 April 2099" in page
+    assert "archives of its log still hold them" in page
     assert "no day was promised" in client.get("/desk/jobs").text
     monkeypatch.setattr(desk, "utc_day", lambda: date(2099, 4, 5))
     assert "That day has passed" not in client.get("/desk/staff").text
@@ -623,8 +624,13 @@ def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path
     text = out.read_text()
     assert text.count('class="letter"') == 2
     assert "href=" not in text
-    refused = CliRunner().invoke(main, ["letters", "jobs", *told[2:]])
+    again = CliRunner().invoke(main, told)
+    assert (again.exit_code, out.read_text()) == (2, text), "letters are not printed twice"
+    assert "exists already" in again.output
+    other = tmp_path / "jobs.html"
+    refused = CliRunner().invoke(main, ["letters", "jobs", *told[2:-1], str(other)])
     assert "open to anyone" in refused.output
+    assert not other.exists()
 
 
 @pytest.mark.parametrize("kind", ["jobs", "health"])

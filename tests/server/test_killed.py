@@ -24,9 +24,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from servers import fresh_postgres, plan, report
+from servers import fresh_postgres, plan, report, stored_ids
 
-from discreet.server import database as db
 from discreet.server.database import Database
 from discreet.server.surveys import Surveys
 from discreet.server.tallies import load, recounted, same
@@ -39,9 +38,15 @@ class Process:
     """``discreet serve`` on a port of its own."""
 
     def __init__(
-        self, url: str, plan_file: Path, *more: str, before: Callable[[], None] | None = None
+        self,
+        url: str,
+        plan_file: Path,
+        *more: str,
+        before: Callable[[], None] | None = None,
+        program: str = "",
     ) -> None:
-        command = [sys.executable, "-m", "discreet", "serve", str(plan_file), "--database", url]
+        discreet = ["-c", program] if program else ["-m", "discreet"]
+        command = [sys.executable, *discreet, "serve", str(plan_file), "--database", url]
         self.running = subprocess.Popen(
             [
                 *command,
@@ -50,7 +55,7 @@ class Process:
                 "--rate",
                 "0",
                 "--batch",
-                "20",
+                "10",
                 *more,
                 "--settle-every",
                 "0.05",
@@ -108,11 +113,7 @@ def check(url: str, known: set[str], acknowledged: set[str], gone: set[str]) -> 
         with database.read() as connection:
             stored = load(connection, survey.number, survey.collection)
             assert same(stored, recounted(connection, survey.number, survey.collection))
-            here: list[str] = []
-            for table in (db.arrival, db.report):
-                rows = connection.execute(table.select())
-                here += [bytes(row.id).hex() for row in rows]
-            withdrawn = {bytes(row.id).hex() for row in connection.execute(db.withdrawn.select())}
+        here, withdrawn = stored_ids(database, survey.number)
     assert len(here) == len(set(here)), "a report is stored twice"
     assert set(here) <= known, "a report was invented"
     confirmed = {id_[1:] for id_ in gone if id_.startswith("!")}

@@ -21,6 +21,7 @@ from test_killed import Process
 from discreet.cli import main
 from discreet.cli.serve import _remind
 from discreet.collection.tally import Tally
+from discreet.local import Plan
 from discreet.server.access import Access
 from discreet.server.database import Database
 from discreet.server.running import Server
@@ -63,13 +64,14 @@ def test_announce_writes_an_example_and_seals_what_was_completed(tmp_path: Path)
     made = run("announce", document, words, "-o", sealed, "--json")
     assert json.loads(made.output)["name"] == "p"
     assert json.loads(Path(sealed).read_text())["digest"] == json.loads(made.output)["digest"]
-    text = run("announce", document, words, "-o", sealed).output
+    text = run("announce", document, words, "-o", sealed, "--force").output
     assert "batch      100" in text
     Path(words).write_text(Path(words).read_text().replace("batch: 100", "batch: 0"))
-    wrong = run("announce", document, words, "-o", sealed)
+    wrong = run("announce", document, words, "-o", sealed, "--force")
     assert (wrong.exit_code, "batch is 0" in wrong.output) == (2, True)
     assert run("announce", document, "-o", sealed).exit_code == 2
-    assert "give the plan or questionnaire first" in run("announce", sealed, "-o", words).output
+    wrong = run("announce", sealed, "-o", words, "--force")
+    assert "give the plan or questionnaire first" in wrong.output
 
 
 def test_files_are_added_once_and_never_changed(tmp_path: Path) -> None:
@@ -336,3 +338,30 @@ def test_surveys_of_a_database_are_served_without_files(tmp_path: Path) -> None:
             "first",
             "second",
         ]
+
+
+def test_a_device_answers_with_the_document_that_a_server_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fetched, answered on the command line, sent: counted. Other spellings have no digest."""
+    monkeypatch.chdir(tmp_path)
+    with Database(f"sqlite:///{tmp_path}/collected.db") as database:
+        database.migrate()
+        added(database, plan(), batch=1)
+        with serving(database) as live:
+            served = live.client.get("/api/v1/surveys/health/document").content
+            Path("served.json").write_bytes(served)
+            Path("me.json").write_text(json.dumps({"smokes": "yes", "age": 40, "sick": "no"}))
+            made = run("local", "report", "served.json", "me.json", "--store", "kept")
+            assert made.exit_code == 0, made.output
+            sent = live.post(made.stdout.encode())
+            assert sent.status_code == 201, sent.text
+    with_line_end = served + b"\n"  # as editors leave it
+    assert Plan.from_json(with_line_end).digest == Plan.from_json(served.decode()).digest
+    spelt_again = json.dumps(json.loads(served)).encode()
+    no_digest = json.dumps({**json.loads(plan().to_json()), "digest": None}).encode()
+    for content in (spelt_again, no_digest, served[:-10]):
+        Path("served.json").write_bytes(content)
+        refused = run("local", "report", "served.json", "me.json", "--store", "kept")
+        assert refused.exit_code == 2
+        assert "fetch it again" in refused.output

@@ -33,13 +33,14 @@ def ran(address: str, answers: dict[str, object], folder: Path) -> subprocess.Co
 APP = """
 const [, , folder, survey] = process.argv;
 const digest = undefined, store = new Map(), truth = {truth};
-const kept = async (name) => store.get(name);
-const keep = async (name, value) => (store.set(name, value), value);
+const load = async (name) => store.get(name);
+const save = async (name, value) => (store.set(name, value), value);
 const ask = async (name, choices) => choices.find(({ value, between }) => value === truth[name]
   || (between && between[0] <= truth[name] && truth[name] <= between[1])).answer;
 {steps}
-if (!(DrawError && shown.every((one) => one > 0 && one <= 100))) throw new Error("no facts");
-console.log(sent.status);
+const isShare = (count) => count > 0 && count <= 100;
+if (!(DrawError && peopleOfHundred.every(isShare))) throw new Error("no facts");
+console.log(response.status);
 """
 
 

@@ -9,12 +9,27 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from servers import Live, added, plan, problem, questionnaire, report, serving
+import sqlalchemy as sql
+from servers import (
+    Live,
+    added,
+    plan,
+    problem,
+    questionnaire,
+    report,
+    serving,
+    stored_ids,
+    waiting_in,
+)
 
 from discreet.announcement import Announcement
 from discreet.collection.report import identity_of
+from discreet.server import database as db
+from discreet.server import settle
 from discreet.server import surveys as acts
 from discreet.server.database import Database
+from discreet.server.intake import Row
+from discreet.server.sealed_arrivals import Waiting
 from discreet.survey import Questionnaire
 
 
@@ -101,7 +116,7 @@ def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) 
     others = [report(collection)[0] for _ in range(5)]
     for one in (made, *others):
         assert live.post(one).status_code == 201
-    live.owned("POST", "/health/settle")
+    live.owned("POST", "/health/settle", params={"anyway": True})
     assert live.counted() == 6
     assert problem(live.taken_back(made.id, secrets.token_bytes(16))) == "wrong-key"
     assert live.counted() == 6
@@ -117,6 +132,58 @@ def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) 
     assert live.taken_back(waiting.id, its_key).status_code == 204
     live.owned("POST", "/health/settle", params={"anyway": True})
     assert live.counted() == 5
+
+
+def left_after_withdrawing(live: Live, number: int) -> tuple[Row, Row]:
+    """What a database has of a report that waits: before and after it is withdrawn."""
+    database = live.server.database
+    made, key = report(live.collection)
+    (code,) = live.owned("POST", "/health/invitations", json={"count": 1}).json()["codes"]
+    assert live.post(made, Invitation=code).status_code == 201
+    (before,) = waiting_in(database, number)
+    assert before.live
+    lengths = body_lengths(database)
+    assert live.taken_back(made.id, key).status_code == 204
+    (after,) = waiting_in(database, number)
+    assert not after.live
+    assert body_lengths(database) == lengths, "rows of a survey are equally long"
+    for _ in range(2):
+        assert problem(live.post(made, Invitation=code)) == "withdrawn"
+        other = report(live.collection)[0]
+        assert problem(live.post(other, Invitation=code)) == "invitation", "it stays spent"
+        assert live.taken_back(made.id, key).status_code == 204
+        live.owned("POST", "/health/settle", params={"anyway": True})
+        assert live.counted() == 0
+    assert stored_ids(database, number) == ([], {made.id})
+    return before.arrival.row, after.arrival.row
+
+
+def body_lengths(database: Database) -> list[int]:
+    with database.read() as connection:
+        return [len(body) for body in connection.execute(sql.select(db.arrival.c.body)).scalars()]
+
+
+def test_what_a_withdrawn_report_said_is_deleted_at_once(database: Database) -> None:
+    number = added(database, plan(), entry="invited", batch=5)
+    with serving(database) as live:
+        before, after = left_after_withdrawing(live, number)
+    assert before.value
+    assert after == Row(before.id, 0, b"")
+
+
+def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mark_only(connection: Any, number: int, _: Any, waiting: Waiting) -> None:
+        here = db.arrival.c
+        where = (here.survey == number, here.mark == waiting.mark)
+        connection.execute(sql.update(db.arrival).where(*where).values(live=0))
+
+    monkeypatch.setattr(settle, "withdraw_arrival", mark_only)
+    number = added(database, plan(), entry="invited", batch=5)
+    with serving(database) as live:
+        before, after = left_after_withdrawing(live, number)
+    assert after == before
 
 
 def test_after_the_close_the_count_is_final(database: Database) -> None:
@@ -163,6 +230,24 @@ def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> No
         rows = live.owned("GET", "/health/tally").json()["whole"]["0"]
         assert sum(rows[1]) == 39
         assert json.loads(live.owned("GET", "/health/statistics").text)["format"]
+
+
+def test_what_an_anonymiser_shuffled_is_not_taken_from_a_sender(live: Live, tmp_path: Any) -> None:
+    """Stored without its mark it could be shuffled once more, and count as two people."""
+    from discreet.collection.files import ReportFile
+
+    made = [report(live.collection)[0] for _ in range(4)]
+    marked = [replace(one, batch="ab" * 16) for one in made]
+    refused = live.post(marked[0])
+    assert refused.status_code == 422
+    assert refused.json()["fault"] == "already shuffled"
+    assert "an anonymiser shuffled this report" in refused.json()["detail"]
+    with ReportFile(tmp_path / "batch.parquet", live.collection) as file:
+        file.add([*marked, *made[:3]])
+    content = (tmp_path / "batch.parquet").read_bytes()
+    headers = {"Content-Type": "application/vnd.apache.parquet"}
+    answer = live.owned("POST", "/health/reports/batch", content=content, headers=headers)
+    assert answer.json() == {"counted": 3, "repeated": 0, "refused": {"already shuffled": 4}}
 
 
 @pytest.mark.slow

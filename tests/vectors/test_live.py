@@ -39,7 +39,7 @@ def drawn_cases(chance: random.Random) -> list[tuple[Case, dict[str, Any]]]:
             tape = Growing(collection, chance)
             case = random_case(collection, chance)
             made = result(case, tape)
-            more = chance.randbytes(64)  # a client that reads on shall not end with the tape
+            more = chance.randbytes(1024)  # a client that reads on shall not end with the tape
             found.append((replace(case, tape=bytes(tape.script) + more), made))
         return found
 

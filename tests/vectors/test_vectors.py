@@ -133,10 +133,10 @@ def test_node_encodes_odd_answers_as_the_vectors_say(
 
 IN_THE_PAGE = """async ([documents, cases, labels]) => {
   const { answer } = await import("/answer.mjs");
-  const draw = await import("/draw.js"), { short } = await import("/cells.js");
-  const found = [];
-  for (const one of cases) found.push(await answer(draw, documents, one));
-  return [found, labels.map(([number]) => short(number))];
+  const draw = await import("/draw.js"), { formatShort } = await import("/cells.js");
+  const results = [];
+  for (const case_ of cases) results.push(await answer(draw, documents, case_));
+  return [results, labels.map(([number]) => formatShort(number))];
 }"""
 
 
@@ -157,13 +157,13 @@ def test_chromium_draws_what_the_vectors_say(static: Path, collections: dict[str
 
 MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "modulo instead of a product": [
-        ("random.js", "const products = this.halves(count).map((half) => BigInt(half) * wide);",
-         "const products = this.halves(count).map((half) => BigInt(half) % wide << 32n);"),
-        ("random.js", "refused = products.map((product) => (product & 0xffffffffn) < edge);",
+        ("random.js", "const products = this.halves(count).map((half) => BigInt(half) * bound);",
+         "const products = this.halves(count).map((half) => BigInt(half) % bound << 32n);"),
+        ("random.js", "refused = products.map((product) => (product & 0xffffffffn) < threshold);",
          "refused = [];"),
     ],
-    "refused ones are taken": [("random.js", "(product & 0xffffffffn) < edge", "false")],
-    "refused words are taken": [("random.js", "drawn.map((value) => value >= wide)", "[]")],
+    "refused ones are taken": [("random.js", "(product & 0xffffffffn) < threshold", "false")],
+    "refused words are taken": [("random.js", "drawn.map((value) => value >= bound)", "[]")],
     "refused ones are drawn again at once": [
         ("random.js", "integers(below, count) {",
          "integers(below, count) {\n    if (count > 1) "
@@ -178,15 +178,18 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
          "    if (count) return flags;"),
     ],
     "a tie is settled with a double": [
-        ("random.js", "words[k] >> 8n < rest", "Number(words[k] >> 8n) <= Number(rest)"),
+        ("random.js", "words[k] >> 8n < lowBits",
+         "Number(words[k] >> 8n) <= Number(lowBits)"),
     ],
-    "ties are ignored": [("random.js", "if (byte === first && rest) ties.push(flags.length);", "")],
+    "ties are ignored": [
+        ("random.js", "if (byte === firstByte && lowBits) ties.push(flags.length);", ""),
+    ],
     "ties are settled at once": [
         ("random.js", "coins(threshold, count) {",
          "coins(threshold, count) {\n    if (count > 1) "
          "return Array.from({ length: count }, () => this.coin(threshold));"),
     ],
-    "padding is not drawn": [("mechanisms.js", "8 * Math.ceil(the.size / 8)", "the.size")],
+    "padding is not drawn": [("mechanisms.js", "8 * Math.ceil(params.size / 8)", "params.size")],
     "a set keeps its order": [
         ("mechanisms.js", "return set.sort((a, b) => a - b);", "return set;"),
     ],
@@ -194,22 +197,25 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
         ("mechanisms.js", "return set.sort((a, b) => a - b);", "return set.sort();"),
     ],
     "the place in the set is drawn where it is needed": [
-        ("mechanisms.js", "const [place] = source.integers(the.subset, 1);\n      if (member) ",
-         "if (member) "),
-        ("mechanisms.js", "set[place] = value;", "set[source.integers(the.subset, 1)[0]] = value;"),
+        ("mechanisms.js", "const [place] = source.integers(params.subset, 1);\n"
+         "      if (hasTruth) ",
+         "if (hasTruth) "),
+        ("mechanisms.js", "set[place] = value;",
+         "set[source.integers(params.subset, 1)[0]] = value;"),
     ],
     "keys that tie are kept": [
-        ("mechanisms.js", "if (set.length === the.subset) return set;",
-         "return set.slice(0, the.subset);"),
+        ("mechanisms.js", "if (set.length === params.subset) return set;",
+         "return set.slice(0, params.subset);"),
     ],
     "Floyd keeps a value twice": [
         ("random.js", "chosen.includes(value) ? last : value", "value"),
     ],
     "always a shuffle": [("random.js", "if (take * take < pool) {", "if (false) {")],
     "a law is drawn where it is needed": [
-        ("mechanisms.js", "const other = personal ?? drawnFrom(source, the.laws, the.sizes);\n"
-         "    return kept ? truth : other;",
-         "return kept ? truth : personal ?? drawnFrom(source, the.laws, the.sizes);"),
+        ("mechanisms.js", "const otherAnswers = personal ?? "
+         "drawAnswers(source, params.laws, params.sizes);\n"
+         "    return keepsTruth ? truth : otherAnswers;",
+         "return keepsTruth ? truth : personal ?? drawAnswers(source, params.laws, params.sizes);"),
     ],
     "the first place of a law varies fastest": [
         ("mechanisms.js", "[...places].reverse()", "[...places]"),
@@ -232,8 +238,8 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "noise in pairs": [
         ("random.js", "const plus = this.geometric(scale, shift, count), "
          "minus = this.geometric(scale, shift, count);",
-         "const plus = [], minus = [], one = () => this.geometric(scale, shift, 1)[0];\n"
-         "    for (let i = 0; i < count; i++) plus.push(one()), minus.push(one());"),
+         "const plus = [], minus = [], draw = () => this.geometric(scale, shift, 1)[0];\n"
+         "    for (let i = 0; i < count; i++) plus.push(draw()), minus.push(draw());"),
     ],
     "the truth is decided before the other value is drawn": [
         ("mechanisms.js", "const offset = source.integers(size - 1, 1)[0] + 1;",
@@ -242,23 +248,25 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "no word for a number on the grid": [
         ("mechanisms.js", "const words = source.words(numbers.length);",
-         "const words = numbers.map((one) => (one * resolution % 1 ? source.words(1)[0] : 0n));"),
+         "const words = numbers.map((number) => "
+         "(number * resolution % 1 ? source.words(1)[0] : 0n));"),
     ],
     "the window is not skipped": [
-        ("mechanisms.js", "return other >= first ? other + width : other;", "return other;"),
+        ("mechanisms.js", "outsideLevel >= windowStart ? outsideLevel + width", "false ? 0"),
     ],
     "coordinates keep their order": [
-        ("mechanisms.js", ".subset(the.size, the.sampled).sort((a, b) => a - b);",
-         ".subset(the.size, the.sampled);"),
+        ("mechanisms.js", ".subset(params.size, params.sampled).sort((a, b) => a - b);",
+         ".subset(params.size, params.sampled);"),
     ],
     "the majority of an even number": [
-        ("mechanisms.js", "source.coins(ONE / 2n, the.signs)", "source.coins(ONE / 2n, the.size)"),
+        ("mechanisms.js", "source.coins(TWO_TO_64 / 2n, params.signs)",
+         "source.coins(TWO_TO_64 / 2n, params.size)"),
     ],
     "the question is drawn after the answer": [
-        ("draw.js", "const question = given ?? this.drawQuestion(source, options.group);",
-         "const question = given ?? 0;"),
+        ("draw.js", "const question = fixedQuestion ?? this.drawQuestion(source, options.group);",
+         "const question = fixedQuestion ?? 0;"),
         ("draw.js", "const key = source.bytes(16),",
-         "if (given === null) this.drawQuestion(source, options.group);\n"
+         "if (fixedQuestion === null) this.drawQuestion(source, options.group);\n"
          "    const key = source.bytes(16),"),
     ],
     "the key is drawn first": [
@@ -269,17 +277,19 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "the id is not bound to the key": [
         ("draw.js", 'new TextEncoder().encode("discreet/id")', 'new TextEncoder().encode("")'),
     ],
-    "a report hides that it is simulated": [("draw.js", "source.simulated);", "false);")],
+    "a report hides that it is simulated": [("draw.js", "source.simulated, this", "false, this")],
     "a seal over another order": [
         ("draw.js", '{"collection":"${collection}","format":"discreet/report",',
          '{"format":"discreet/report","collection":"${collection}",'),
     ],
     "another separator": [("draw.js", 'value.join(", ")', "value.join()")],
     "classes vary fastest": [
-        ("draw.js", "vector[j * target.size + chosen]", "vector[chosen * features.length + j]"),
+        ("draw.js", "vector[j * target.size + classCell]",
+         "vector[classCell * features.length + j]"),
     ],
     "cells in the wrong order": [
-        ("draw.js", "for (const part of parts) {", "for (const part of [...parts].reverse()) {"),
+        ("draw.js", "for (const group of groupChannels) {",
+         "for (const group of [...groupChannels].reverse()) {"),
     ],
     "a missing number is zero": [("cells.js", "return NaN;", "return 0;")],
     "an edge belongs to the bin before it": [("cells.js", "edge <= number", "edge < number")],

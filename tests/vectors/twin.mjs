@@ -7,7 +7,7 @@ import { answer } from "./answer.mjs";
 const draw = await import(pathToFileURL(process.argv[2]));
 const documents = {};
 for await (const line of createInterface({ input: process.stdin })) {
-  const one = JSON.parse(line);
-  if ("content" in one) documents[one.document] = one.content;
-  else process.stdout.write(`${JSON.stringify(await answer(draw, documents, one))}\n`);
+  const message = JSON.parse(line);
+  if ("content" in message) documents[message.document] = message.content;
+  else process.stdout.write(`${JSON.stringify(await answer(draw, documents, message))}\n`);
 }

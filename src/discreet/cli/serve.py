@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, refuse_existing, write
+from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import example, json_option, note, print_facts, print_json, progress
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError, about
 
@@ -73,7 +73,6 @@ def announce(
     if as_example == (words is not None):
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
-        refuse_existing(output)
         write(output, example_of(collection, _slug(document)))
         note(f"{output}: complete it, then: discreet announce {document} {output}")
         return
@@ -115,6 +114,11 @@ def announce(
     show_default=True,
     envvar="DISCREET_DATABASE",
     help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
+)
+@click.option(
+    "--keys",
+    metavar="FOLDER",
+    help="Where its keys are; else FILE.keys, or DISCREET_KEYS for PostgreSQL.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -162,6 +166,9 @@ def announce(
     metavar="PEOPLE",
     help="Also add so many simulated people, to a collection of their own, to try the desk.",
 )
+@click.option(
+    "--give-up-lost", is_flag=True, help="Give up what lost keys have sealed, say what it was, end."
+)
 @click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, end.")
 @click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, end.")
 @click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, end.")
@@ -172,16 +179,18 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
 
     FILES are plans, questionnaires and their announcements. They are added to the database and
     opened; without files, what is in the database is served. Prints the link for respondents, a
-    link for the collector that works once, and where the data lies.
+    link for the collector that works once, and where the data and its keys are.
     """
     try:
         from discreet.server.database import Database, unavailable
+        from discreet.server.lost_keys import check_keys
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "server") from None
 
     found = [(path, *_parsed(path)) for path in files]
     aside = ("check", "token", "revoke")
-    with Database(database, serving=not any(options[one] for one in aside)) as opened:
+    serving = not any(options[name] for name in aside)
+    with Database(database, serving=serving, keys=options["keys"]) as opened:
         if options["migrate"]:
             opened.migrate(options["migrate"])
             click.echo(f"tables   version {options['migrate']}")
@@ -190,9 +199,12 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
         with unavailable(opened):
             if options["check"]:
                 _check(opened, as_json)
+            elif options["give_up_lost"]:
+                _give_up(opened, as_json)
             elif options["token"] or options["revoke"]:
                 _tokens(opened, options["token"], options["revoke"])
             else:
+                check_keys(opened)
                 names = _added(opened, found, options)
                 if options["rehearse"]:
                     _rehearsed(opened, names, options["rehearse"])
@@ -313,6 +325,19 @@ def _check(opened: Database, as_json: bool) -> None:
         raise DiscreetError("a tally is not what its reports add up to; restore a backup")
 
 
+def _give_up(opened: Database, as_json: bool) -> None:
+    from discreet.server.lost_keys import give_up_lost
+
+    lost = give_up_lost(opened)
+    if as_json:
+        print_json(lost)
+        return
+    for slug, count in lost.items():
+        click.echo(f"{slug}  {count:,} reports were not settled, and are lost")
+    if not lost:
+        click.echo("no key is lost; nothing was given up")
+
+
 def _tokens(opened: Database, token: str | None, revoke: str | None) -> None:
     from discreet.server.access import Access
 
@@ -331,18 +356,16 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
     from discreet.server.pages import public_pages
     from discreet.server.running import Server
     from discreet.server.settings import Settings
-    from discreet.serving import Patience, web_server
+    from discreet.serving import Patience, tls_options, web_server
 
-    if (options["certificate"] is None) != (options["certificate_key"] is None):
-        raise FormatError("TLS needs both: --certificate and --certificate-key")
+    tls = tls_options(options["certificate"], options["certificate_key"])
     host = options["host"]
     runner = web_server(
         None,  # set below, when the port is known
         Patience(start=20.0),
         host=host,
         port=options["port"],
-        ssl_certfile=options["certificate"],
-        ssl_keyfile=options["certificate_key"],
+        **tls,
         proxy_headers=options["behind"] is not None,
         forwarded_allow_ips=options["behind"] or "127.0.0.1",
     )
@@ -368,6 +391,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
         "respondents": [f"{server.settings.base}/s/{name}" for name in listed],
         "collector": f"{server.settings.base}/desk#once={once}",
         "data": opened.place,
+        "keys": str(opened.keys.folder),
     }
     if as_json:
         print_json(facts)
@@ -376,6 +400,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
             click.echo(f"respondents  {link}")
         click.echo(f"collector    {facts['collector']}  (works once, today)")
         click.echo(f"data         {facts['data']}")
+        click.echo(f"keys         {facts['keys']}")
     sys.stdout.flush()
     runner.run(sockets=[socket])
 

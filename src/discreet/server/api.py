@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sql
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -20,16 +21,26 @@ from discreet.announcement import Announcement
 from discreet.collection.files import ReportFile
 from discreet.collection.protocol import collection_of
 from discreet.errors import EstimationError
-from discreet.server import database as db
 from discreet.server import invitations, tallies
 from discreet.server import surveys as acts
 from discreet.server.access import Grant
 from discreet.server.analysis import Analysis
 from discreet.server.intake import matrices_of
 from discreet.server.problems import Problem, responses
-from discreet.server.reports import PARQUET, Slug, guarded, guessing, server_of
+from discreet.server.reports import (
+    PARQUET,
+    Slug,
+    described_body,
+    guarded,
+    guessing,
+    json_body,
+    published_survey,
+    server_of,
+    visible_survey,
+)
 from discreet.server.running import Server
-from discreet.server.settle import waiting
+from discreet.server.sealed_arrivals import count_waiting
+from discreet.server.settle import clear_keys, smallest_pool
 from discreet.server.surveys import Survey
 
 __all__ = ["router"]
@@ -54,13 +65,20 @@ Owner = Annotated[Grant, Depends(owner)]
 PUBLIC = ("not-found", "too-many", "unavailable")
 READS = ("unauthorized", "forbidden", *PUBLIC)
 ACTS = (*READS, "cross-site", "busy")
+BODIES = ("slow", "oversized", "media-type")
 
 
 async def _survey(request: Request, slug: Slug) -> Survey:
     return await server_of(request).survey(slug)
 
 
+async def _published(request: Request, slug: Slug) -> Survey:
+    return await published_survey(server_of(request), slug)
+
+
 Found = Annotated[Survey, Depends(_survey)]
+Published = Annotated[Survey, Depends(_published)]
+Visible = Annotated[Survey, Depends(visible_survey)]
 
 
 class Listed(BaseModel):
@@ -104,9 +122,12 @@ def listed(request: Request) -> list[Listed]:
 
 
 @router.get("/{slug}", tags=["surveys"], responses=responses(*PUBLIC, "invalid"))
-def announcement(request: Request, survey: Found) -> Described:
-    """The announcement: who asks, in which words, until when; and what is promised."""
-    server = guarded(request)
+def announcement(request: Request, survey: Visible) -> Described:
+    """The announcement: who asks, in which words, until when; and what is promised.
+
+    A draft is shown to those who may see results.
+    """
+    server = server_of(request)
     state = server.surveys.state(survey)
     if state is None:
         raise Problem("not-found", "there is no survey of this name here")
@@ -138,11 +159,15 @@ def _finite(body: Any) -> Any:
         **responses(*PUBLIC, "invalid"),
     },
 )
-async def document(request: Request, survey: Found) -> Response:
-    """The plan or questionnaire in its canonical bytes: their SHA-256 is the digest."""
-    guarded(request)
+async def document(request: Request, survey: Visible) -> Response:
+    """The plan or questionnaire in its canonical bytes: their SHA-256 is the digest.
+
+    A draft is shown to those who may see results.
+    """
     tag = f'"{survey.collection.digest}"'
-    headers = {"ETag": tag, "Cache-Control": "public, max-age=31536000, immutable"}
+    published = server_of(request).surveys.known_as_published(survey)
+    cached = "public, max-age=31536000, immutable" if published else "no-store"
+    headers = {"ETag": tag, "Cache-Control": cached}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(survey.document, headers=headers, media_type="application/json")
@@ -161,9 +186,11 @@ class CodeState(BaseModel):
 
 
 @router.post(
-    "/{slug}/invitations/state", tags=["invitations"], responses=responses(*PUBLIC, "invalid")
+    "/{slug}/invitations/state",
+    tags=["invitations"],
+    responses=responses(*PUBLIC, "oversized", "invalid"),
 )
-def invitation_state(request: Request, survey: Found, body: Code) -> CodeState:
+def invitation_state(request: Request, survey: Published, body: Code) -> CodeState:
     """Whether a code is unused; asked before anything is drawn, so that nobody draws in vain."""
     server = guessing(request, "codes")
     with server.database.read() as connection:
@@ -233,9 +260,14 @@ class Predictions(BaseModel):
 
 
 @router.post(
-    "/{slug}/predict", tags=["results"], responses=responses(*READS, "no-reports", "invalid")
+    "/{slug}/predict",
+    tags=["results"],
+    responses=responses(*READS, *BODIES, "no-reports", "invalid"),
+    openapi_extra=described_body(Rows),
 )
-def predict(request: Request, _: Viewer, survey: Found, body: Rows) -> Predictions:
+def predict(
+    request: Request, _: Viewer, survey: Found, body: Annotated[Rows, Depends(json_body(Rows))]
+) -> Predictions:
     """Classes of records, by the model of what is settled now."""
     from discreet.schema import text_of
 
@@ -322,9 +354,12 @@ class New(BaseModel):
     "",
     status_code=201,
     tags=["surveys"],
-    responses=responses(*(one for one in ACTS if one != "not-found"), "exists", "invalid"),
+    responses=responses(*(one for one in ACTS if one != "not-found"), *BODIES, "exists", "invalid"),
+    openapi_extra=described_body(New),
 )
-async def create(request: Request, grant: Owner, body: New) -> Listed:
+async def create(
+    request: Request, grant: Owner, body: Annotated[New, Depends(json_body(New))]
+) -> Listed:
     """Make a survey; it is a draft until it is opened."""
     server = server_of(request)
     collection = await run_in_threadpool(collection_of, body.document)
@@ -376,23 +411,25 @@ async def settle_survey(
     request: Request,
     grant: Owner,
     survey: Found,
-    anyway: Annotated[bool, Query(description="Also if fewer wait than announced")] = False,
+    anyway: Annotated[bool, Query(description="Keep nothing back, however few wait")] = False,
 ) -> Settled:
-    """Settle what waits now. Fewer than announced only with `anyway`, after this warning."""
+    """Settle a part of what waits, drawn at random; all of it, however little, with `anyway`."""
     server = server_of(request)
 
     def work() -> int:
         with server.database.write() as connection:
             server.access.note(connection, grant, f"settle {survey.slug}")
-            return waiting(connection, survey.number)
+            most = smallest_pool(survey.announcement.batch)
+            return count_waiting(connection, survey.number, most)
 
     count, least = await server.write(work), survey.announcement.batch
-    if count < least and not anyway:
+    pool = smallest_pool(least)
+    if count < pool and not anyway:
         raise Problem(
             "small-batch",
-            f"{count} reports wait, people were told of batches of {least} or more: whoever can "
-            f"read the disk knows that these {count} came since the last batch. Wait, or repeat "
-            "this with anyway=true",
+            f"fewer than {pool} reports wait. People were told of batches of {least} or more, and "
+            f"{least} are kept back at random, so that nobody who sends all others reads the last "
+            "report. Wait, or settle all that wait now: repeat this with anyway=true",
         )
     return Settled(settled=await server.settle(survey, 1 if anyway else least))
 
@@ -414,7 +451,7 @@ class Codes(BaseModel):
     "/{slug}/invitations",
     status_code=201,
     tags=["invitations"],
-    responses=responses(*ACTS, "state", "invalid"),
+    responses=responses(*ACTS, "state", "oversized", "invalid"),
 )
 async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
     """Make codes of invitations. Only their hashes are stored."""
@@ -422,7 +459,8 @@ async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -
 
     def work() -> list[str]:
         with server.database.write() as connection:
-            if acts.stored_state(connection, survey.number) == "closed":
+            ended = survey.announcement.on(acts.utc_day()) == "closed"
+            if ended or acts.stored_state(connection, survey.number) == "closed":
                 raise Problem("state", "it is closed: nobody could use an invitation any more")
             server.access.note(connection, grant, f"invite to {survey.slug}")
             return invitations.invite(connection, survey.number, body.count)
@@ -447,7 +485,11 @@ async def delete_survey(
     survey: Found,
     confirm: Annotated[str, Query(description="The name of the survey once more")] = "",
 ) -> Response:
-    """Delete a survey with everything in it. Backups of the database still hold it."""
+    """Delete a survey with everything in it, also from the files of the database.
+
+    Backups, replicas and archives of its log are not reached; PostgreSQL's own log is overwritten
+    where the role may. What cannot be erased at once is tried again at every look.
+    """
     server = server_of(request)
     if confirm != survey.slug:
         raise Problem("state", f"this deletes everything; repeat it with confirm={survey.slug}")
@@ -458,6 +500,8 @@ async def delete_survey(
             server.access.note(connection, grant, f"delete {survey.slug}")
 
     await server.write(work)
-    await server.tidy(db.OF_A_SURVEY)
+    await server.write(lambda: clear_keys(server.database, survey.number))
     server.surveys.forget(survey.slug)
+    with suppress(SQLAlchemyError):  # it is deleted; upkeep tries again, and says why not
+        await server.erase()
     return Response(status_code=204)

@@ -29,10 +29,11 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
 from discreet import __version__
+from discreet.body_limit import BodyLimit
 from discreet.server import api, problems, reports, tallies
 from discreet.server import database as db
 from discreet.server.headers import Headers
-from discreet.server.problems import Problem, ProblemBody, responses
+from discreet.server.problems import Problem, ProblemBody, problem_response, responses
 from discreet.server.reports import server_of
 from discreet.server.running import Server
 from discreet.server.surveys import utc_day
@@ -55,12 +56,14 @@ async def health() -> str:
 
 @general.get("/ready", response_class=PlainTextResponse, responses=responses("unavailable"))
 def ready(request: Request) -> str:
-    """The database answers and is written to."""
+    """The database answers, reports are stored, and what waits is settled."""
     server = server_of(request)
     with server.database.read() as connection:
         connection.execute(sql.select(sql.func.count()).select_from(db.survey)).scalar()
     if server.writer.failed:
         raise Problem("unavailable", "the last reports could not be stored")
+    if server.failing:
+        raise Problem("unavailable", "what waits cannot be settled; the server's log says why")
     return "ready\n"
 
 
@@ -72,7 +75,9 @@ def metrics(request: Request) -> str:
         f"discreet_{name}_total": [] for name in ("settled", "repeated", "withdrawn", "refused")
     }
     with server.database.read() as connection:
-        for survey, _ in server.surveys.all():
+        for survey, state in server.surveys.all():
+            if state == "draft":  # nobody has to know of it yet
+                continue
             shown = tallies.published(connection, survey.number)
             label = f'survey="{survey.slug}"'
             for name in ("settled", "repeated", "withdrawn"):
@@ -122,8 +127,10 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
         summary="Collects randomized reports; the truth never comes here.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # it would repeat the header Host; problems.py leads on without
         lifespan=lifespan,
     )
+    app.add_middleware(BodyLimit, refuse=_refuse_body)
     app.state.server = server
     routers = (*reports.routers, api.router, general, *pages)
     problems.handlers(app, routers)
@@ -131,6 +138,10 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
         app.include_router(router)
     _describe(app)
     return Headers(app, server.settings.secure, lambda path: bool(FOREIGN.fullmatch(path)))
+
+
+def _refuse_body(reason: str, sentence: str) -> Any:
+    return problem_response(Problem(reason, sentence))
 
 
 def _describe(app: FastAPI) -> None:

@@ -1,8 +1,11 @@
 """The tables, and what differs between SQLite and PostgreSQL.
 
-There is no column of time, address, program or order anywhere. What is deleted is overwritten:
-SQLite by ``secure_delete`` and a log that is truncated after settling, PostgreSQL by VACUUM. Every
-commit is on the disk before anybody hears of it (``synchronous=FULL``).
+There is no column of time, address, program or order anywhere. Arrivals are sealed under keys
+outside the database (:mod:`discreet.server.keys`), since no database forgets what it deletes. What
+is deleted is overwritten nevertheless: SQLite by ``secure_delete`` and a log that is truncated
+after settling, PostgreSQL by VACUUM, both by rewriting all tables when a whole survey was deleted
+(:mod:`discreet.server.erasure`). Every commit is on the disk before anybody hears of it
+(``synchronous=FULL``).
 
 All writing of a process is done by one thread (:mod:`discreet.server.writer`). SQLite belongs to
 one server; several servers may share a PostgreSQL database, where locks by survey keep them apart.
@@ -10,10 +13,12 @@ one server; several servers may share a PostgreSQL database, where locks by surv
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +27,9 @@ from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import DiscreetError, FormatError
 from discreet.locks import locked
+from discreet.server.keys import Keys
 
-__all__ = ["Database", "among", "exclusive", "insert_of", "shared"]
+__all__ = ["Database", "among", "exclusive", "insert_of", "insert_rows", "keys_of"]
 
 SYNCHRONOUS = "FULL"
 """Of SQLite: NORMAL would lose acknowledged reports at a power cut."""
@@ -72,21 +78,38 @@ survey = sql.Table(
     _blob("document"),
     _text("announcement"),
     _text("state"),
+    _number("longest"),  # bytes of the longest report: sealed rows are all that long
     sqlite_autoincrement=True,  # the number of a deleted survey is never given again
 )
-arrival = _table("arrival", _survey(), _id(), _number("question"), _blob("value"))
+arrival = _table(
+    "arrival",
+    _survey(),
+    _id("mark"),  # MAC of the id under the key of the batch
+    sql.Column("code", sql.LargeBinary),  # MAC of the hash of the invitation, likewise
+    _number("batch"),  # number of the key
+    _number("live"),  # 0 after a withdrawal
+    _blob("body"),
+)
+"""Reports that wait to be settled, each with the invitation spent on it, sealed."""
+INVITED = sql.text("code IS NOT NULL")
+sql.Index(
+    "arrival_code",
+    arrival.c.survey,
+    arrival.c.code,
+    unique=True,
+    sqlite_where=INVITED,
+    postgresql_where=INVITED,
+)
+batch_key = _table(
+    "batch_key",
+    _survey(),
+    sql.Column("number", sql.BigInteger, primary_key=True, autoincrement=False),
+    _text("state"),
+)
+"""Keys of batches: ``sealing`` new arrivals, ``closed`` to them, or ``spent``: to be destroyed."""
 report = _table("report", _survey(), _id(), _number("question"), _blob("value"))
 withdrawn = _table("withdrawn", _survey(), _id())
 invitation = _table("invitation", _survey(), _id("hash"), _number("spent"))
-FRESH = sql.text("spent = 1")
-sql.Index(
-    "invitation_fresh",
-    invitation.c.survey,
-    invitation.c.hash,
-    sqlite_where=FRESH,
-    postgresql_where=FRESH,
-)
-"""Invitations spent since the last settling, which are few."""
 tally = _table(
     "tally",
     _survey(),
@@ -107,6 +130,8 @@ sheet = _table(
 refusal = _table(
     "refusal", _survey(), sql.Column("kind", sql.Text, primary_key=True), _number("times")
 )
+erasure = _table("erasure", _survey())
+"""Surveys that were deleted, while their bytes may still be in the files."""
 token = _table(
     "token",
     sql.Column("hash", sql.LargeBinary, primary_key=True),
@@ -137,11 +162,19 @@ class Database:
         ``sqlite:///path`` or ``postgresql://…``.
     serving : bool, default True
         Whether a server opens it: then SQLite is held alone, until this is closed.
+    keys : path, optional
+        Folder of the keys, in which every database has one of its own; otherwise beside SQLite's
+        file as ``FILE.keys``, for PostgreSQL what ``DISCREET_KEYS`` says or ``discreet-keys``.
+
+    Attributes
+    ----------
+    keys : Keys
     """
 
-    def __init__(self, url: str, *, serving: bool = True) -> None:
+    def __init__(self, url: str, *, serving: bool = True, keys: str | Path | None = None) -> None:
         self.url = _checked(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.keys = Keys(lambda: self._find_keys(keys))
         self._stack = ExitStack()
         try:
             if self.sqlite:
@@ -157,6 +190,19 @@ class Database:
         if self.sqlite:
             return str(Path(str(self.url.database)).resolve())
         return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    def _find_keys(self, chosen: str | Path | None) -> Path:
+        if self.sqlite:
+            path = Path(self.place)
+            if chosen is None:
+                return path.with_name(f"{path.name}.keys")
+            told_apart = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+            return Path(chosen).resolve() / f"{path.name}-{told_apart}"
+        with self.reading.connect() as connection:
+            query = "SELECT oid FROM pg_database WHERE datname = current_database()"
+            told_apart = connection.exec_driver_sql(query).scalar_one()
+        root = chosen or os.environ.get("DISCREET_KEYS") or "discreet-keys"
+        return Path(root).resolve() / f"{self.url.database}-{told_apart}"
 
     def _own_file(self, serving: bool) -> None:
         path = Path(str(self.url.database))
@@ -176,13 +222,14 @@ class Database:
     def _engine(self, connections: int) -> sql.Engine:
         options: dict[str, Any] = {"pool_size": connections, "max_overflow": 0}
         if not self.sqlite:
-            engine = sql.create_engine(self.url, pool_pre_ping=True, **options)
+            engine = sql.create_engine(
+                self.url, pool_pre_ping=True, execution_options={"keys": self.keys}, **options
+            )
             self._stack.callback(engine.dispose)
             return engine
         arguments = {"timeout": BUSY, "check_same_thread": False}
-        engine = sql.create_engine(
-            self.url, poolclass=sql.pool.QueuePool, connect_args=arguments, **options
-        )
+        options |= {"connect_args": arguments, "execution_options": {"keys": self.keys}}
+        engine = sql.create_engine(self.url, poolclass=sql.pool.QueuePool, **options)
         begin = "BEGIN IMMEDIATE" if connections == 1 else "BEGIN"
 
         @sql.event.listens_for(engine, "connect")
@@ -233,7 +280,7 @@ class Database:
             Where rows were deleted; those that settling empties if not given.
         """
         if self.sqlite:
-            self._pragma(self.reading, "wal_checkpoint(PASSIVE)")
+            self.run_alone(self.reading, "PRAGMA wal_checkpoint(PASSIVE)")
             return
         with self.reading.connect() as connection:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -250,20 +297,31 @@ class Database:
         """
         if not self.sqlite:
             return True
-        busy, _, _ = self._pragma(self.writing, "wal_checkpoint(TRUNCATE)")
+        busy, _, _ = self.run_alone(self.writing, "PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
-    def _pragma(self, engine: sql.Engine, pragma: str) -> Any:
-        raw = engine.raw_connection()
+    def run_alone(self, engine: sql.Engine, command: str, *, wait: bool = False) -> Any:
+        """Run a command of SQLite that is no part of a transaction; its first row.
+
+        Parameters
+        ----------
+        engine : Engine
+            ``reading`` or ``writing``.
+        command : str
+        wait : bool, default False
+            Whether to wait for other processes that use the file.
+        """
         try:
-            cursor = raw.cursor()
-            cursor.execute("PRAGMA busy_timeout=0")
-            cursor.execute(f"PRAGMA {pragma}")
-            found = cursor.fetchone()
-            cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
-            return found
-        finally:
-            raw.close()
+            with closing(engine.raw_connection()) as raw:
+                cursor = raw.cursor()
+                cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000 * wait}")
+                try:
+                    cursor.execute(command)
+                    return cursor.fetchone()
+                finally:
+                    cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
+        except sqlite3.Error as error:  # as everything else that a database says
+            raise sql.exc.OperationalError(command, None, error) from None
 
     def migrate(self, revision: str = "head") -> None:
         """Bring the tables to this program's version, or to an older one; their content stays.
@@ -333,14 +391,38 @@ def insert_of(connection: sql.Connection, table: sql.Table) -> Any:
     return on_postgres(table)
 
 
-def shared(connection: sql.Connection, number: int) -> None:
-    """Hold a survey together with others who add arrivals; SQLite has one writer anyway."""
-    if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(%s, %s)", (LOCKS, number))
+def insert_rows(
+    connection: sql.Connection, table: sql.Table, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert rows of all columns, in their order; none of them may be there already."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        marks = ", ".join("?" * len(table.columns))
+        connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({marks})", list(rows))
+        return
+    types = {sql.Integer: "int4", sql.BigInteger: "int8", sql.LargeBinary: "bytea"}
+    raw: Any = connection.connection.dbapi_connection
+    command = f"COPY {table.name} FROM STDIN (FORMAT BINARY)"
+    with raw.cursor() as cursor, cursor.copy(command) as copy:
+        copy.set_types([types[type(column.type)] for column in table.columns])
+        for row in rows:
+            copy.write_row(row)
+
+
+def keys_of(connection: sql.Connection) -> Keys:
+    """The keys of the database of a connection."""
+    keys: Keys = connection.get_execution_options()["keys"]
+    return keys
 
 
 def exclusive(connection: sql.Connection, number: int) -> None:
-    """Hold a survey alone until the transaction ends: to settle, withdraw, close or delete."""
+    """Hold a survey alone until the transaction ends; SQLite has one writer anyway.
+
+    What others did is committed then and seen: no report or invitation is stored twice, and no key
+    is destroyed while somebody seals with it. An advisory lock writes nothing, whereas a lock of a
+    row would leave in it which transaction asked for it.
+    """
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", (LOCKS, number))
 
@@ -348,7 +430,7 @@ def exclusive(connection: sql.Connection, number: int) -> None:
 def among(
     connection: sql.Connection, table: sql.Table, number: int, ids: Sequence[bytes]
 ) -> list[Any]:
-    """The rows of a survey that have one of these ids, without the column of the survey."""
+    """The rows of a survey that have one of these keys, without the column of the survey."""
     key, *others = [column.name for column in table.columns][1:]
     names = ", ".join((key, *others))
     if not ids:

@@ -19,6 +19,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from discreet.body_limit import ANONYMOUS_BODY
 from discreet.errors import DiscreetError, EstimationError
 from discreet.privacy import Guarantee, rounded_up
 from discreet.report.drawing import stylesheet
@@ -32,7 +33,8 @@ from discreet.server.prediction import prediction_of
 from discreet.server.problems import Problem
 from discreet.server.reports import guarded, guessing, server_of
 from discreet.server.results import LIARS, Results, counted
-from discreet.server.settle import waiting
+from discreet.server.sealed_arrivals import count_waiting
+from discreet.server.settle import LONGEST_WAIT, smallest_pool
 from discreet.server.surveys import Survey, utc_day
 from discreet.serving import Patience, body_of
 
@@ -56,7 +58,7 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
     Parameters
     ----------
     bundle : Bundle, optional
-        For the digest in letters; that of the package if not given.
+        For the digest in letters and for previews; that of the package if not given.
     """
     desk = Desk(bundle or Bundle())
     router = APIRouter(include_in_schema=False, route_class=desk.route_class())
@@ -69,6 +71,7 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         ("POST", "/desk/new/collection", desk.create),
         ("POST", "/desk/promise", desk.promise),
         ("GET", "/desk/{slug}", desk.collection),
+        ("GET", "/desk/{slug}/preview", desk.preview),
         ("GET", "/desk/{slug}/files/{name}", desk.file),
         ("POST", "/desk/{slug}/predict", desk.predict),
         ("POST", "/desk/{slug}/do/{name}", desk.act),
@@ -84,10 +87,19 @@ def _refuse(reason: str, sentence: str) -> Problem:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form from one of our own pages."""
+    """The fields of a form from one of our own pages; of somebody whose session was checked."""
+    return await _form_of(request, FORM)
+
+
+async def _few_fields(request: Request) -> dict[str, str]:
+    """The fields of a form from somebody who is not signed in, or not any more."""
+    return await _form_of(request, ANONYMOUS_BODY)
+
+
+async def _form_of(request: Request, limit: int) -> dict[str, str]:
     if not same_origin(request):
         raise Problem("cross-site", CSRF)
-    body = await body_of(request, FORM, _refuse, Patience(largest=FORM))
+    body = await body_of(request, limit, _refuse, Patience(largest=limit))
     try:
         found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1000)
     except ValueError:
@@ -96,6 +108,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 Fields = Annotated[dict[str, str], Depends(_fields)]
+FewFields = Annotated[dict[str, str], Depends(_few_fields)]
 
 
 def _away(path: str, session: str | None = None, secure: bool = True) -> Response:
@@ -125,11 +138,12 @@ class Desk:
     Parameters
     ----------
     bundle : Bundle
-        For the digest in letters.
+        For the digest in letters and for previews.
     """
 
     def __init__(self, bundle: Bundle) -> None:
         self.digest, self.templates = bundle.digest, templates()
+        self.respondents_page, self.policy = bundle.page(), bundle.policy()
         self.templates.filters |= {"counted": counted, "factor": factor}
         self.templates.filters["day"] = Spoken("en", bundle.words["en"]).day
         own = HERE / "static" / "desk"
@@ -183,7 +197,7 @@ class Desk:
 
     # ------------------------------------------------------------ in and out
 
-    async def enter(self, request: Request, fields: Fields) -> Response:
+    async def enter(self, request: Request, fields: FewFields) -> Response:
         """Sign in: with the token of a link, which works once, or with one for programs."""
         server = guessing(request, "tokens")
         token, access = fields.get("token", "").strip(), server.access
@@ -200,7 +214,7 @@ class Desk:
             )
         return _away("/desk", session, server.settings.secure)
 
-    async def leave(self, request: Request, _: Fields) -> Response:
+    async def leave(self, request: Request, _: FewFields) -> Response:
         """Sign out."""
         server, session = guarded(request), session_of(request)
         await server.write(lambda: server.access.leave(session))
@@ -217,7 +231,6 @@ class Desk:
                     "survey": survey,
                     "state": server.surveys.state(survey),
                     "reports": tallies.published(connection, survey.number).settled,
-                    "waiting": waiting(connection, survey.number),
                     "overdue": survey.announcement.overdue(utc_day()),
                     "promise": promise_line(survey.announcement.guarantee(survey.collection)),
                 }
@@ -265,7 +278,7 @@ class Desk:
         if state is None:  # deleted by another process
             raise Problem("not-found", "there is no survey of this name here")
         with server.database.read() as connection:
-            waits = waiting(connection, survey.number)
+            left = state == "closed" and count_waiting(connection, survey.number, 1) > 0
             refused = tallies.load(connection, survey.number, survey.collection).rejected
         results, reason = None, ""
         try:
@@ -283,7 +296,9 @@ class Desk:
             "link": invitations.link_of(server.settings.base, survey.slug, told.digest),
             "promise": promise_line(guarantee),
             "guarantee": str(guarantee),
-            "waiting": waits,
+            "pool": smallest_pool(told.batch),
+            "longest_wait_days": round(LONGEST_WAIT / 86_400),
+            "left": left,
             "refused": {kind: times for kind, times in sorted(refused.items()) if times},
             "results": results,
             "reason": reason,
@@ -295,6 +310,11 @@ class Desk:
             "problem": "",
         }
         return self.shown("desk_survey.html", status, **(content | more))
+
+    def preview(self, _: api.Viewer, survey: api.Found) -> Response:
+        """The respondent's page, for a collector: of a draft, too; nothing is kept or sent."""
+        headers = {"Content-Security-Policy": self.policy}
+        return HTMLResponse(self.respondents_page, headers=headers)
 
     def file(self, _: api.Viewer, survey: api.Found, name: str) -> Response:
         """Sealed files, as the command line reads them."""

@@ -58,7 +58,7 @@ def whole(fields: Mapping[str, str], name: str, most: int) -> int:
     """
     text = fields.get(name, "").strip()
     if not re.fullmatch("[0-9]{1,10}", text) or not 1 <= int(text) <= most:
-        raise FormatError(f"{name} is {text[:40]!r}; write a whole number from 1 to {most:,}")
+        raise FormatError(f"{name} is {text[:40]!r}; write a whole number from 1 to {most}")
     return int(text)
 
 

@@ -17,11 +17,21 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.collection.batches import Answers, identities
+from discreet.collection.files import BATCH, COLUMNS, SIMULATED, check_columns
 from discreet.collection.protocol import Collection
+from discreet.collection.report import ALREADY_SHUFFLED
 from discreet.collection.tally import refusals
 from discreet.errors import FormatError
 
-__all__ = ["Row", "matrices_of", "packed", "packed_rows", "rows_in", "unpacked"]
+__all__ = [
+    "Row",
+    "longest_value",
+    "matrices_of",
+    "packed",
+    "packed_rows",
+    "rows_in",
+    "unpacked",
+]
 
 SIZES = (1, 2, 4, 8)
 PIECE = 10_000
@@ -53,6 +63,15 @@ def packed(value: Sequence[int]) -> bytes:
     most = max((~one if one < 0 else one for one in value), default=0)
     letter = "b" if most < 1 << 7 else "h" if most < 1 << 15 else "i" if most < 1 << 31 else "q"
     return struct.pack(f"<{len(value)}{letter}", *value)
+
+
+def longest_value(collection: Collection) -> int:
+    """How many bytes :func:`packed` makes of a report at most: sealed rows are all that long."""
+
+    def size_of(furthest: int) -> int:
+        return next(size for size in SIZES if size == SIZES[-1] or furthest < 1 << (8 * size - 1))
+
+    return max(channel.width * size_of(channel.furthest) for channel in collection.questions)
 
 
 def packed_rows(matrix: Integers) -> list[bytes]:
@@ -100,6 +119,8 @@ def faults(collection: Collection, reports: Sequence[Any]) -> list[str]:
     for place, report in enumerate(reports):
         if report.collection != collection.digest:
             found[place] = f"foreign {collection.kind}"
+        elif report.batch is not None:
+            found[place] = ALREADY_SHUFFLED
         elif report.simulated and not found[place]:
             found[place] = "simulated"
     return found
@@ -117,8 +138,6 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from discreet.collection.files import COLUMNS, SIMULATED, check_columns
-
     widest = max(channel.width for channel in collection.questions)
     try:
         file = pq.ParquetFile(io.BytesIO(content))
@@ -127,10 +146,13 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
             raise FormatError("a seeded source made these reports; they promise nothing")
         rows = file.metadata.num_rows
         groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-        most = max((one.column(c).num_values for one in groups for c in range(4)), default=0)
+        marked = [BATCH] if BATCH in file.schema_arrow.names else []
+        most = max(
+            (one.column(c).num_values for one in groups for c in range(one.num_columns)), default=0
+        )
         if rows > MOST_ROWS or most > (widest + 1) * max(rows, 1):
             raise FormatError(f"a batch has at most {MOST_ROWS:,} reports of {widest} integers")
-        for batch in file.iter_batches(PIECE, columns=list(COLUMNS)):
+        for batch in file.iter_batches(PIECE, columns=[*COLUMNS, *marked]):
             yield _rows(collection, batch)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, FormatError):
@@ -175,6 +197,8 @@ def _rows(collection: Collection, batch: Any) -> tuple[list[Row], Counter[str]]:
     batch = keep(batch, pc.fill_null(present, False).combine_chunks(), "misshapen")
     digest = pc.equal(batch["collection"].cast(pa.string()), collection.digest)
     batch = keep(batch, digest, f"foreign {kind}")
+    if BATCH in batch.schema.names:
+        batch = keep(batch, pc.is_null(batch[BATCH]), ALREADY_SHUFFLED)
     known = pc.and_(
         pc.greater_equal(batch["question"], 0), pc.less(batch["question"], len(channels))
     )

@@ -2,7 +2,8 @@
 
 A code is 128 random bits, written in 26 letters and digits. It travels in the fragment of a link,
 which browsers do not send, and in a header of the report. The database holds its hash, in the order
-of hashes: neither to whom it was given nor when it was used.
+of hashes: neither to whom it was given nor when it was used. What was spent is written there when
+its report is settled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sqlalchemy as sql
 
 from discreet.server import database as db
 from discreet.server.database import among
+from discreet.server.sealed_arrivals import live_keys, spent_in_arrivals
 
 if TYPE_CHECKING:
     from discreet.server.surveys import Survey
@@ -58,10 +60,14 @@ def state_of(
 ) -> Literal["unused", "spent", "unknown"]:
     """Whether a code can be used, asked before anything is drawn."""
     hashed = code_hash(number, code)
-    found = [] if hashed is None else among(connection, db.invitation, number, [hashed])
+    if hashed is None:
+        return "unknown"
+    found = among(connection, db.invitation, number, [hashed])
     if not found:
         return "unknown"
-    return "spent" if found[0][1] else "unused"
+    keys = live_keys(connection, number, lost_allowed=True)
+    waits = spent_in_arrivals(connection, number, keys, [hashed])
+    return "spent" if found[0][1] or waits else "unused"
 
 
 def link_of(base: str, slug: str, announced: str, code: str = "") -> str:

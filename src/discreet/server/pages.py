@@ -16,12 +16,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
-from starlette.concurrency import run_in_threadpool
 
 from discreet.privacy import Guarantee
 from discreet.server.bundle import TYPES, Bundle, templates
 from discreet.server.problems import Problem
-from discreet.server.reports import Slug, guarded
+from discreet.server.reports import (
+    Slug,
+    guarded,
+    published_survey,
+    server_of,
+    visible_survey,
+)
 from discreet.server.surveys import utc_day
 
 __all__ = ["posterior", "promised", "public_pages"]
@@ -104,16 +109,19 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
     @router.api_route("/s/{slug}", methods=READ)
     async def page(request: Request, slug: Slug) -> Response:
         server = guarded(request)
-        found = server.surveys.known(slug) or await run_in_threadpool(server.surveys.find, slug)
+        try:
+            await published_survey(server, slug)
+            status = 200
+        except Problem:
+            status = 404
         headers = policy | {"Content-Type": TYPES[".html"], "Vary": "Accept-Encoding"}
         answer = _encoded(request, shell.encode(), packed_shell, headers)
-        answer.status_code = 200 if found else 404
+        answer.status_code = status
         return answer
 
     @router.api_route("/s/{slug}/about", methods=READ)
     async def about(request: Request, slug: Slug) -> HTMLResponse:
-        server = guarded(request)
-        survey = await server.survey(slug)
+        server, survey = server_of(request), await visible_survey(request, slug)
         say = spoken(made, request, list(survey.announcement.words))
         content = {
             "say": say,

@@ -11,18 +11,31 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from discreet.errors import DiscreetError
+from discreet.server.keys import LostKeyError
 
-__all__ = ["TYPES", "Problem", "ProblemBody", "handlers", "problem_response", "responses"]
+__all__ = [
+    "NOTICES",
+    "TYPES",
+    "Problem",
+    "ProblemBody",
+    "handlers",
+    "problem_response",
+    "responses",
+]
 
 URN = "urn:discreet:problem:"
 MEDIA = "application/problem+json"
@@ -56,6 +69,8 @@ TYPES: dict[str, tuple[int, str]] = {
 }
 """Name of the type -> status and title; docs/how-to/serve-a-survey.md explains each."""
 
+MOST_NOTICES = 100
+"""Different lines for the operator per day."""
 AGAIN = {"too-many": 5, "busy": 2, "unavailable": 5}
 """Seconds after which to try again."""
 
@@ -133,6 +148,11 @@ def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     async def wrong(_: Request, error: DiscreetError) -> Response:
         return problem_response(Problem("invalid", " ".join(str(error).split())))
 
+    @app.exception_handler(LostKeyError)
+    async def unreadable(_: Request, error: LostKeyError) -> Response:
+        NOTICES.print(str(error))
+        return problem_response(Problem("unavailable"))
+
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
@@ -141,6 +161,8 @@ def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and (address := _without_slash(routers, request)):
+            return RedirectResponse(address, 307)
         if error.status_code == 405:
             answer = problem_response(Problem("method"))
             answer.headers["Allow"] = ", ".join(sorted(_methods(routers, request)))
@@ -149,7 +171,7 @@ def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(SQLAlchemyError)
     async def gone(_: Request, error: SQLAlchemyError) -> Response:
-        print(f"discreet: the database failed: {reason_of(error)}", file=sys.stderr, flush=True)
+        NOTICES.print(f"the database failed: {reason_of(error)}")
         return problem_response(Problem("unavailable"))
 
     @app.exception_handler(Exception)
@@ -166,6 +188,42 @@ def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     return found
 
 
+def _without_slash(routers: Sequence[APIRouter], request: Request) -> str:
+    """Where a path with a slash at its end leads without it, on the host that was asked.
+
+    The address has no host: whatever a client or proxy says in ``Host`` is not repeated.
+    """
+    path = request.url.path.rstrip("/")
+    if path == request.url.path or not path:
+        return ""
+    scope = {**request.scope, "path": path}
+    for route in (route for router in routers for route in router.routes):
+        if route.matches(scope)[0] is not Match.NONE:
+            return quote(path) + (f"?{request.url.query}" if request.url.query else "")
+    return ""
+
+
+class Notices:
+    """Lines for the operator, each one once per day: one per request would be a list of visits."""
+
+    def __init__(self) -> None:
+        self._printed: set[str] = set()
+        self._day: date | None = None
+
+    def print(self, line: str) -> None:
+        """Print a line unless it was printed today."""
+        today = datetime.now(UTC).date()
+        if today != self._day:
+            self._day, self._printed = today, set()
+        if line not in self._printed and len(self._printed) < MOST_NOTICES:
+            with suppress(OSError):  # the disk of the log may be full, too
+                print(f"discreet: {line}", file=sys.stderr, flush=True)
+                self._printed.add(line)
+
+
+NOTICES = Notices()
+
+
 def reason_of(error: SQLAlchemyError) -> str:
     """What a database said, without the statement and its values."""
     return " ".join(str(getattr(error, "orig", "") or type(error).__name__).split())[:300]
@@ -175,7 +233,5 @@ def internal(error: BaseException) -> Problem:
     """A mistake of ours: where it happened is printed, nothing of the request is."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames[::-1])
-    print(
-        f"discreet: internal error {type(error).__name__} at {where}", file=sys.stderr, flush=True
-    )
+    NOTICES.print(f"internal error {type(error).__name__} at {where}")
     return Problem("internal")

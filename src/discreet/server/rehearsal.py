@@ -22,7 +22,7 @@ from discreet.server import surveys as acts
 from discreet.server.arrivals import take_many
 from discreet.server.database import Database
 from discreet.server.intake import Row, packed
-from discreet.server.settle import reseal, settle_piece
+from discreet.server.settle import settle_piece
 from discreet.server.surveys import SIMULATED
 
 __all__ = ["invented", "rehearse"]
@@ -95,5 +95,4 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         acts.set_state(connection, number, "closed")
     while settle_piece(database, number, collection, 1):
         pass
-    reseal(database, number)
     return name

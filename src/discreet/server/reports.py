@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 
 from discreet.announcement import REPORT
-from discreet.collection.report import IDENTITY, Report, identity_of
+from discreet.collection.report import ALREADY_SHUFFLED, IDENTITY, Report, identity_of
 from discreet.errors import FormatError
 from discreet.server import invitations
 from discreet.server.arrivals import take_many
@@ -32,10 +33,21 @@ from discreet.server.surveys import Survey
 from discreet.server.writer import Busy
 from discreet.serving import Patience, body_of
 
-__all__ = ["Slug", "guarded", "guessing", "routers", "server_of"]
+__all__ = [
+    "Slug",
+    "guarded",
+    "guessing",
+    "json_body",
+    "published_survey",
+    "routers",
+    "server_of",
+    "visible_survey",
+]
 
 BATCH = 1 << 26
 """Bytes of a Parquet batch."""
+DOCUMENT = 1 << 24
+"""Bytes of what a collector sends as JSON: a document with its announcement, rows to predict."""
 PARQUET = "application/vnd.apache.parquet"
 REPORTS = Patience(start=20.0, largest=REPORT)
 
@@ -93,6 +105,28 @@ def guessing(request: Request, what: str) -> Server:
     return server
 
 
+async def published_survey(server: Server, slug: str) -> Survey:
+    """A survey that was opened at some time, or a problem; a draft is its collector's alone."""
+    survey = server.surveys.known(slug) or await server.survey(slug)
+    known = server.surveys.known_as_published(survey)
+    if known or await run_in_threadpool(server.surveys.published, survey):
+        return survey
+    raise Problem("not-found", DETAILS["not-found"])
+
+
+async def visible_survey(request: Request, slug: Slug) -> Survey:
+    """A survey that was opened, or any for a collector who shows a token or session."""
+    server = guarded(request)
+    try:
+        return await published_survey(server, slug)
+    except Problem:
+        try:
+            await run_in_threadpool(server.access.require, request, "viewer")
+        except Problem:  # not even that it exists
+            raise Problem("not-found", DETAILS["not-found"]) from None
+        return await server.survey(slug)
+
+
 def _allowed(limits: Limits, request: Request) -> bool:
     return limits.allow(request.client.host if request.client else None)
 
@@ -105,6 +139,33 @@ def _media(request: Request, *allowed: str) -> None:
     stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated not in allowed:
         raise Problem("media-type", f"send the body as {allowed[0]}")
+
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def json_body(model: type[Body]) -> Callable[[Request], Coroutine[Any, Any, Body]]:
+    """A dependency that reads a JSON body; declared after the one that checks who asks.
+
+    The framework would read a body of its own before it looks at a token.
+    """
+
+    async def read(request: Request) -> Body:
+        _media(request, "application/json")
+        content = await body_of(request, DOCUMENT, _refuse, Patience(largest=DOCUMENT))
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+            raise RequestValidationError(found) from None
+
+    return read
+
+
+def described_body(model: type[BaseModel]) -> dict[str, Any]:
+    """What :func:`json_body` reads, for OpenAPI."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 DETAILS = {
@@ -126,11 +187,8 @@ async def post(request: Request) -> Response:
     """
     server = guarded(request)
     slug = request.path_params["slug"]
-    survey = server.surveys.known(slug) or await server.survey(slug)
+    survey = await published_survey(server, slug)
     _media(request, "application/json")
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > REPORT:
-        raise Problem("oversized", f"a body may have {REPORT} bytes here")
     body = await body_of(request, REPORT, _refuse, REPORTS)
     try:
         report = Report.from_json(body)
@@ -159,6 +217,10 @@ def _faulty(survey: Survey, fault: str) -> str:
     sentences = {
         f"foreign {kind}": f"this report answers another {kind}",
         "unknown question": f"its question is not in the {kind}",
+        ALREADY_SHUFFLED: (
+            "an anonymiser shuffled this report; this collector takes reports from those who made "
+            "them"
+        ),
         "simulated": "a seeded source drew this report; it promises nothing and is not counted",
     }
     return sentences.get(fault, "no respondent could have sent this report")
@@ -292,8 +354,9 @@ async def batch(request: Request, slug: Slug) -> Outcomes:
 
 
 def _stored(server: Server, survey: Survey, rows: list[Row]) -> Counter[str]:
+    ended = survey.announcement.on(server.writer.today()) == "closed"
     with server.database.write() as connection:
-        outcomes = take_many(connection, survey.number, rows)
+        outcomes = take_many(connection, survey.number, rows, "closed" if ended else "open")
     server.writer.arrived[survey.number] += outcomes["counted"]
     return outcomes
 
@@ -330,6 +393,7 @@ register_url_convertor("identity", Identity())
         "no-withdrawal",
         "not-found",
         "closed",
+        "oversized",
         "invalid",
         "too-many",
         "busy",
@@ -344,7 +408,7 @@ async def take_back(
 ) -> Response:
     """Withdraw a report: it is deleted and taken out of the tally, and cannot be sent again."""
     server = guarded(request)
-    survey = await server.survey(slug)
+    survey = await published_survey(server, slug)
     if survey.announcement.withdrawal == "none":
         raise Problem("no-withdrawal", "reports to this survey cannot be withdrawn")
     if identity_of(bytes.fromhex(body.key)) != id:

@@ -1,24 +1,25 @@
-"""A running server: its parts, and what it does by itself: settling, closing on its last day."""
+"""A running server: its parts, and what it does by itself: settling, also after a last day."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
+from discreet.errors import DiscreetError
 from discreet.server import surveys as acts
 from discreet.server.access import Access
 from discreet.server.analysis import Analyses
 from discreet.server.database import Database
+from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import Limits
-from discreet.server.problems import Problem, reason_of
+from discreet.server.problems import NOTICES, Problem, internal, reason_of
 from discreet.server.settings import Settings
-from discreet.server.settle import reseal, settle_piece
+from discreet.server.settle import clear_left_keys, settle_piece
 from discreet.server.surveys import Survey, Surveys, utc_day
 from discreet.server.writer import Busy, Writer
 
@@ -45,6 +46,8 @@ class Server:
         Of requests, and of codes that are tried.
     writer : Writer
         While the server runs.
+    failing : str
+        Why the last look could not settle everything; empty where it could.
     """
 
     writer: Writer
@@ -54,20 +57,25 @@ class Server:
         self.surveys, self.access = Surveys(database), Access(database)
         self.analyses = Analyses(database)
         self.limits = Limits(settings.rate, settings.burst)
-        self._untidy = False
+        self.failing = ""
+        self._untidy = self._cleaned = False
+        self._settled: set[tuple[int, bool]] = set()  # and whether as closed: nothing is left
         self.guesses = Limits(min(settings.rate, 1.0), 30.0)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """From the start to the end: what waits is written before this returns."""
         self.writer = Writer(self.database, asyncio.get_running_loop())
+        with suppress(
+            SQLAlchemyError, DiscreetError, OSError
+        ):  # upkeep tries again, and says why not
+            await self._clean()
         upkeep = asyncio.create_task(self._upkeep())
         try:
             yield
         finally:
             upkeep.cancel()
-            with suppress(asyncio.CancelledError):
-                await upkeep
+            await asyncio.wait([upkeep])
             await run_in_threadpool(self.writer.stop)
             with suppress(SQLAlchemyError):
                 await run_in_threadpool(self.database.tidy)
@@ -92,20 +100,40 @@ class Server:
 
     async def settle(self, survey: Survey, least: int | None = None) -> int:
         """Settle what waits, if it is at least so many; how many reports were settled."""
-        number, total = survey.number, 0
+        total = 0
         smallest = survey.announcement.batch if least is None else least
-        while moved := await self.write(lambda: self._piece(survey, smallest)):
-            total += moved
-        if total:
-            while await self.write(lambda: reseal(self.database, number)):
-                continue
-            await self.tidy()
+        number = survey.number
+        try:
+            while moved := await self.write(lambda: self._piece(survey, smallest)):
+                total, self._untidy = total + moved, True
+            if total:
+                await self.tidy()
+        except BaseException:
+            self._settled -= {(number, False), (number, True)}
+            raise
         return total
 
     async def tidy(self, tables: Sequence[Any] = ()) -> None:
         """Remove what is left over; if somebody reads it just now, at the next look."""
+        self._untidy = True
         await run_in_threadpool(self.database.sweep, tables)
         self._untidy = not await self.write(self.database.tidy)
+
+    async def erase(self) -> None:
+        """Remove what is left of deleted surveys in the files; if not now, at the next look."""
+        if not await run_in_threadpool(is_pending, self.database):
+            return
+        if self.database.sqlite:
+            await self.write(lambda: erase_deleted(self.database))
+        else:  # whose other tables are written meanwhile
+            await run_in_threadpool(erase_deleted, self.database)
+
+    async def _clean(self) -> None:
+        """At the start: what was settled by a process that was killed is forgotten by this one."""
+        await self.write(lambda: clear_left_keys(self.database))
+        await self.tidy()
+        await self.erase()
+        self._cleaned = True
 
     def _piece(self, survey: Survey, least: int) -> int:
         number = survey.number
@@ -132,27 +160,54 @@ class Server:
         await self.settle(survey, 1)
 
     async def _upkeep(self) -> None:
-        """Settle what waits, again and again; whatever fails is tried again."""
-        first, failing = True, ""
+        """Settle what waits, again and again; whatever fails is tried again and never ends this."""
         while True:
-            try:
-                await self._look(first)
-                if self._untidy:
-                    await self.tidy()
-                first, failing = False, ""
-            except (SQLAlchemyError, Problem, Busy) as error:
-                reason = reason_of(error) if isinstance(error, SQLAlchemyError) else str(error)
-                if reason != failing:
-                    print(f"discreet: cannot settle: {reason}", file=sys.stderr, flush=True)
-                failing = reason
+            failures: list[str] = []
+            if not self._cleaned:
+                await _attempt(self._clean(), failures)
+            found = await _attempt(run_in_threadpool(self.surveys.all), failures)
+            for survey, state in found or ():
+                await _attempt(self._settle_waiting(survey, state), failures)
+            if self._untidy:
+                await _attempt(self.tidy(), failures)
+            await _attempt(self.erase(), failures)
+            if self.writer.failed:
+                await _attempt(self.write(self.writer.probe), failures)
+            before, self.failing = self.failing, "; ".join(dict.fromkeys(failures))
+            if before and not self.failing:  # also where the disk of the log was full
+                NOTICES.print(f"settling works again; it had failed: {before}")
+            if self.failing:
+                NOTICES.print(f"cannot settle: {self.failing}")
             await asyncio.sleep(self.settings.settle_every)
 
-    async def _look(self, first: bool) -> None:
-        today = utc_day()
-        for survey, state in await run_in_threadpool(self.surveys.all):
-            if state == "open" and survey.announcement.on(today) == "closed":
-                await self.close(survey, lambda _: None)
-            elif state == "closed" and (first or self.writer.arrived[survey.number]):
-                await self.settle(survey, 1)
-            elif first or self.writer.arrived[survey.number]:
-                await self.settle(survey)
+    async def _settle_waiting(self, survey: Survey, state: str) -> None:
+        """Settle a survey where something may wait; all of it, however little, once it is closed.
+
+        The dates of a survey say every day anew that it takes no reports; it is not stored as
+        closed, since a clock that jumped ahead would close it for good.
+        """
+        ended = state == "open" and survey.announcement.on(utc_day()) == "closed"
+        closed = ended or state == "closed"
+        idle = (survey.number, closed) in self._settled and not self.writer.arrived[survey.number]
+        if idle and not await run_in_threadpool(self._waits, survey.number):
+            return
+        await self.settle(survey, 1 if closed else None)
+        self._settled.add((survey.number, closed))
+
+    def _waits(self, number: int) -> bool:
+        """Whether something waits for others, or until it has waited for long enough."""
+        return any(survey == number for survey, _ in self.database.keys.batches())
+
+
+async def _attempt(work: Awaitable[T], failures: list[str]) -> T | None:
+    """The result of some work; where it fails, None, and the reason is added to ``failures``."""
+    try:
+        return await work
+    except SQLAlchemyError as error:
+        failures.append(reason_of(error))
+    except (DiscreetError, OSError) as error:
+        failures.append(str(error))
+    except Exception as error:
+        internal(error)  # prints where
+        failures.append(f"internal error {type(error).__name__}")
+    return None

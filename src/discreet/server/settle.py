@@ -1,37 +1,66 @@
 """Settling: arrivals become reports, in batches, so that nothing tells when or with what they came.
 
-An arrival shares its transaction with the invitation that was spent on it. Settling breaks every
-such tie: one transaction moves at least k arrivals, in the order of their random ids, and adds them
-to the tally; another one writes the spent invitations anew, in the order of their hashes. What is
-left over in the database is removed after that (:meth:`~discreet.server.database.Database.tidy`).
-Before it is settled, a report could be joined with its invitation by whoever reads the disk.
+An arrival is one sealed row with the invitation that was spent on it. Settling breaks this tie: one
+transaction opens at least k arrivals, stores their reports in the order of their random ids and
+their invitations in the order of their hashes, and adds the reports to the tally. Whoever has the
+key and the database, before that, can join a report with its invitation.
+
+Who settles is drawn, so that nobody who sends all other reports knows when the last one is among
+them: when 2k or more wait, whole batches of k are settled and k or more are kept back, a uniformly
+random choice. What is kept back is sealed anew under the next key; then the key is destroyed. When
+k or more have waited for ``LONGEST_WAIT``, and at the close, all are settled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import sqlalchemy as sql
 
 from discreet.collection.protocol import Collection
 from discreet.server import database as db
-from discreet.server.database import Database, exclusive, insert_of
+from discreet.server.database import Database, among, exclusive, insert_of, insert_rows
+from discreet.server.intake import Row
+from discreet.server.sealed_arrivals import (
+    Waiting,
+    close_keys,
+    closed_keys,
+    count_waiting,
+    destroy_keys,
+    destroy_spent_keys,
+    find_arrivals,
+    insert_arrivals,
+    live_keys,
+    open_arrivals,
+    read_age,
+    retire_keys,
+    set_age,
+    withdraw_arrival,
+)
 from discreet.server.surveys import stored_state
 from discreet.server.tallies import fold
 
 PIECE = 2_000
 """Reports that are settled in one transaction, so that others do not wait long."""
+LONGEST_WAIT = 7 * 24 * 3600.0  # seconds
+"""So long after as many as a batch wait, all of them are settled."""
 
-__all__ = ["reseal", "settle", "settle_piece", "waiting", "withdraw"]
+__all__ = [
+    "LONGEST_WAIT",
+    "clear_keys",
+    "clear_left_keys",
+    "settle",
+    "settle_piece",
+    "smallest_pool",
+    "withdraw",
+]
 
 
-def waiting(connection: sql.Connection, number: int, most: int | None = None) -> int:
-    """How many arrivals are not settled; counted up to ``most``."""
-    here = db.arrival.c
-    some = sql.select(here.id).where(here.survey == number).limit(most).subquery()
-    return int(connection.execute(sql.select(sql.func.count()).select_from(some)).scalar_one())
+def smallest_pool(least: int) -> int:
+    """How many reports must wait so that a batch is settled and as many are kept back."""
+    return 2 * least if least > 1 else 1
 
 
 def settle(database: Database, number: int, collection: Collection, least: int) -> int:
@@ -40,8 +69,6 @@ def settle(database: Database, number: int, collection: Collection, least: int) 
     while moved := settle_piece(database, number, collection, least):
         total += moved
     if total:
-        while reseal(database, number):
-            continue
         database.sweep()
         database.tidy()
     return total
@@ -54,7 +81,7 @@ def settle_piece(
     least: int,
     seen: Mapping[str, int] | None = None,
 ) -> int:
-    """Settle one batch in one transaction; how many reports it had, 0 where there are too few.
+    """Settle drawn reports in one transaction; how many there were, 0 where too few wait.
 
     Parameters
     ----------
@@ -63,39 +90,131 @@ def settle_piece(
         Of the survey.
     collection : Plan or Questionnaire
     least : int
-        No batch is smaller than this.
+        No batch is smaller than this, and at least as many are kept back; 1 settles all.
     seen : mapping, optional
         What else happened since the last time, by kind: repetitions and refusals. It is published
         together with the batch.
     """
-    here = db.arrival.c
     with database.write() as connection:
         exclusive(connection, number)
-        count = waiting(connection, number, max(PIECE, least) + least)
-        if count < max(least, 1):
-            return 0
+        destroy_spent_keys(connection, number)
+        least = max(least, 1)
+        age = read_age(connection, number)
+        whole = least == 1 or age > LONGEST_WAIT  # nothing is kept back
+        pool = least if whole else smallest_pool(least)
+        size = max(PIECE // least, 1) * least
+        closed = closed_keys(connection, number)
+        count = count_waiting(connection, number, size + pool, closed)
+        if count < pool:
+            if _too_few(connection, number, least, pool):
+                return 0
+            closed = close_keys(connection, number)
+            count = count_waiting(connection, number, size + pool, closed)
         # never leave fewer than k behind: they would be a small batch
-        size = max(PIECE, least)
-        size = size if count >= size + least else count
-        rows = connection.execute(
-            sql.select(here.id, here.question, here.value)
-            .where(here.survey == number)
-            .order_by(here.id)
-            .limit(size)
-        ).all()
-        batch = (here.survey == number, here.id <= rows[-1].id)
-        move = insert_of(connection, db.report).from_select(
-            ["survey", "id", "question", "value"],
-            sql.select(here.survey, here.id, here.question, here.value)
-            .where(*batch)
-            .order_by(here.id),
-        )
-        moved = connection.execute(move.on_conflict_do_nothing().returning(db.report.c.id))
-        new = {bytes(id_) for (id_,) in moved}
-        connection.execute(sql.delete(db.arrival).where(*batch))
-        fold(connection, number, collection, [row for row in rows if bytes(row.id) in new])
-        publish(connection, number, len(new), seen or {})
+        last = count < size + pool
+        settled = size if not last else count if whole else (count // least - 1) * least
+        batch = _take_out(connection, number, closed, None if last and whole else settled)
+        _spend(connection, number, sorted(w.arrival.code for w in batch if w.arrival.code))
+        rows = sorted(waiting.arrival.row for waiting in batch if waiting.live)
+        new = _store(connection, number, rows)
+        gone = sorted(waiting.arrival.row.id for waiting in batch if not waiting.live)
+        if gone:
+            values = [{"survey": number, "id": identity} for identity in gone]
+            connection.execute(sql.insert(db.withdrawn), values)
+        fold(connection, number, collection, new)
+        publish(connection, number, len(new), (seen or {}) if rows else {})
+        if last:
+            kept = _take_out(connection, number, closed, None)
+            retire_keys(connection, number, closed)
+            _keep_back(connection, number, kept, age)
+    if last:
+        destroy_keys(database.keys, number, closed)
     return len(rows)
+
+
+def _too_few(connection: sql.Connection, number: int, least: int, pool: int) -> bool:
+    """Whether too few wait; where any number will do, withdrawn reports count, too.
+
+    ``LONGEST_WAIT`` begins when as many as a batch wait: otherwise who adds all but one of them to
+    an old report would see that one alone.
+    """
+    if pool <= 1:
+        return count_waiting(connection, number, 1, live_only=False) == 0
+    count = count_waiting(connection, number, pool)
+    if count < least:
+        set_age(connection, number, 0.0)
+    return count < pool
+
+
+def _keep_back(
+    connection: sql.Connection, number: int, kept: Sequence[Waiting], age: float
+) -> None:
+    """Seal what is kept back under the next key, which is as old as the last one."""
+    if kept:
+        here = db.survey.c
+        query = sql.select(here.longest).where(here.number == number)
+        insert_arrivals(connection, number, connection.execute(query).scalar_one(), kept)
+        set_age(connection, number, age)
+
+
+def _take_out(
+    connection: sql.Connection, number: int, closed: Sequence[int], size: int | None
+) -> list[Waiting]:
+    """Open and delete what waits under closed keys: all, or so many with the smallest marks.
+
+    The marks are MACs under secret keys: those with the smallest ones are a uniformly random choice
+    to everybody who does not have the keys.
+    """
+    here = db.arrival.c
+    chosen = [here.survey == number, here.batch.in_(closed)]
+    if size is not None:
+        live = sql.select(here.mark).where(*chosen, here.live == 1)
+        last = connection.execute(live.order_by(here.mark).offset(size - 1).limit(1)).scalar_one()
+        chosen.append(here.mark <= last)
+    columns = (here.mark, here.code, here.batch, here.live, here.body)
+    stored = connection.execute(sql.select(*columns).where(*chosen)).all()
+    batch = open_arrivals(stored, live_keys(connection, number))
+    connection.execute(sql.delete(db.arrival).where(*chosen))
+    return batch
+
+
+def _store(connection: sql.Connection, number: int, rows: Sequence[Row]) -> list[Row]:
+    """Insert reports in the order of their ids; those that were not there before."""
+    known = among(connection, db.report, number, [row.id for row in rows])
+    stored = {bytes(identity) for identity, _, _ in known}
+    new = [row for row in rows if row.id not in stored]
+    insert_rows(connection, db.report, [(number, *row) for row in new])
+    return new
+
+
+def _spend(connection: sql.Connection, number: int, codes: Sequence[bytes]) -> None:
+    """Write spent invitations anew, in the order of their hashes."""
+    here = db.invitation.c
+    for start in range(0, len(codes), PIECE):
+        some = codes[start : start + PIECE]
+        connection.execute(
+            sql.delete(db.invitation).where(here.survey == number, here.hash.in_(some))
+        )
+        rows = [{"survey": number, "hash": code, "spent": 1} for code in some]
+        connection.execute(sql.insert(db.invitation), rows)
+
+
+def clear_keys(database: Database, number: int, *, orphans: bool = False) -> None:
+    """Destroy the spent keys of a survey, and forget that they were there.
+
+    ``orphans`` are keys that no transaction has committed, of processes that were killed.
+    """
+    with database.write() as connection:
+        exclusive(connection, number)
+        destroy_spent_keys(connection, number, orphans=orphans)
+
+
+def clear_left_keys(database: Database) -> None:
+    """At a start: destroy the keys that processes which were killed have left."""
+    with database.read() as connection:
+        named = set(connection.execute(sql.select(db.batch_key.c.survey).distinct()).scalars())
+    for number in sorted(named | {survey for survey, _ in database.keys.batches()}):
+        clear_keys(database, number, orphans=True)
 
 
 def publish(connection: sql.Connection, number: int, settled: int, seen: Mapping[str, int]) -> None:
@@ -124,24 +243,6 @@ def publish(connection: sql.Connection, number: int, settled: int, seen: Mapping
         connection.execute(upsert, rows)
 
 
-def reseal(database: Database, number: int) -> int:
-    """Write invitations spent since the last time anew, in the order of their hashes; how many."""
-    here = db.invitation.c
-    fresh = (here.survey == number, sql.text("spent = 1"))
-    first = sql.select(here.hash).where(*fresh).order_by(here.hash).limit(PIECE)
-    with database.write() as connection:
-        exclusive(connection, number)
-        last = connection.execute(sql.select(sql.func.max(first.subquery().c.hash))).scalar()
-        if last is None:
-            return 0
-        spent = (*fresh, here.hash <= last)
-        gone = connection.execute(sql.delete(db.invitation).where(*spent).returning(here.hash))
-        codes = sorted(bytes(code) for (code,) in gone)
-        rows = [{"survey": number, "hash": code, "spent": 2} for code in codes]
-        connection.execute(sql.insert(db.invitation), rows)
-        return len(rows)
-
-
 def withdraw(
     connection: sql.Connection,
     number: int,
@@ -150,6 +251,8 @@ def withdraw(
     by_date: str = "open",
 ) -> Literal["withdrawn", "closed", "not-found"]:
     """Delete a report and leave its id as withdrawn, unless the survey is closed.
+
+    What waits is emptied and marked; its id is written down when it would have been settled.
 
     What was withdrawn before stays so. After the close the count is final, as people were told; a
     next wave may follow from it already.
@@ -167,20 +270,24 @@ def withdraw(
         What the dates of the announcement say about today.
     """
     exclusive(connection, number)
-    if db.among(connection, db.withdrawn, number, [identity]):
+    keys = live_keys(connection, number)
+    waits = find_arrivals(connection, number, keys, [identity]).get(identity)
+    withdrawn = waits is not None and not waits.live
+    if withdrawn or among(connection, db.withdrawn, number, [identity]):
         return "withdrawn"
     if "closed" in (by_date, stored_state(connection, number)):
         return "closed"
-    for table in (db.arrival, db.report):
-        here = table.c
-        gone: Any = connection.execute(
-            sql.delete(table)
-            .where(here.survey == number, here.id == identity)
-            .returning(here.id, here.question, here.value)
-        ).all()
-        if gone:
-            if table is db.report:
-                fold(connection, number, collection, gone, -1)
-            connection.execute(sql.insert(db.withdrawn).values(survey=number, id=identity))
-            return "withdrawn"
-    return "not-found"
+    if waits is not None:
+        withdraw_arrival(connection, number, keys, waits)
+        return "withdrawn"
+    here = db.report.c
+    gone: Any = connection.execute(
+        sql.delete(db.report)
+        .where(here.survey == number, here.id == identity)
+        .returning(here.id, here.question, here.value)
+    ).all()
+    if not gone:
+        return "not-found"
+    fold(connection, number, collection, gone, -1)
+    connection.execute(sql.insert(db.withdrawn).values(survey=number, id=identity))
+    return "withdrawn"

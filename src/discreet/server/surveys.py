@@ -16,6 +16,8 @@ from discreet.errors import SchemaError
 from discreet.server import database as db
 from discreet.server import tallies
 from discreet.server.database import Database, exclusive
+from discreet.server.erasure import mark_deleted
+from discreet.server.intake import longest_value
 
 __all__ = [
     "SIMULATED",
@@ -100,6 +102,7 @@ def create(
         "document": collection.canonical(),
         "announcement": announcement.to_json(),
         "state": "draft",
+        "longest": longest_value(collection),
     }
     made = connection.execute(sql.insert(db.survey).values(**row).returning(db.survey.c.number))
     number = int(made.scalar_one())
@@ -124,11 +127,14 @@ def stored_state(connection: sql.Connection, number: int) -> str | None:
 
 
 def delete(connection: sql.Connection, number: int) -> None:
-    """Delete a survey and everything in it."""
+    """Delete a survey and everything in it; its keys and its bytes are destroyed after that."""
     exclusive(connection, number)
     for table in db.OF_A_SURVEY:
         connection.execute(sql.delete(table).where(table.c.survey == number))
     connection.execute(sql.delete(db.survey).where(db.survey.c.number == number))
+    here = db.batch_key.c.survey
+    connection.execute(sql.update(db.batch_key).where(here == number).values(state="spent"))
+    mark_deleted(connection, number)
 
 
 class Surveys:
@@ -142,6 +148,7 @@ class Surveys:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._known: dict[str, Survey] = {}
+        self._published: set[int] = set()  # numbers; what was opened is never a draft again
 
     def known(self, slug: str) -> Survey | None:
         """A survey that was read before."""
@@ -174,6 +181,20 @@ class Surveys:
         if stored is None:
             self.forget(survey.slug)
         return survey.announcement.on(day or utc_day()) if stored == "open" else stored
+
+    def known_as_published(self, survey: Survey) -> bool:
+        """Whether a survey is known to have been opened, without asking the database."""
+        return survey.number in self._published
+
+    def published(self, survey: Survey) -> bool:
+        """Whether a survey was opened at some time; a draft concerns its collector alone."""
+        with self.database.read() as connection:
+            state = stored_state(connection, survey.number)
+        if state is None:
+            self.forget(survey.slug)
+        elif state != "draft":
+            self._published.add(survey.number)
+        return state not in (None, "draft")
 
     def all(self) -> list[tuple[Survey, str]]:
         """Every survey with its stored state, in the order of their names."""

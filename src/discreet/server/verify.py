@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from discreet.announcement import Announcement
-from discreet.documents import digest_of
+from discreet.documents import digest_of, parse_json
 from discreet.errors import DiscreetError, FormatError
 from discreet.server.bundle import ABROAD, ROOT, Bundle
 
@@ -117,7 +117,7 @@ def _announced(address: str, wanted: str, fetch: Fetch) -> list[Compared]:
     if status != 200 or other != 200:
         return [Compared("announcement", False, f"the collector answers {max(status, other)}")]
     try:
-        announcement = Announcement.from_json(json.dumps(json.loads(told)["announcement"]))
+        announcement = Announcement.from_json(json.dumps(parse_json(told)["announcement"]))
     except (ValueError, KeyError, TypeError, DiscreetError):
         return [Compared("announcement", False, "it was changed or cannot be read")]
     pairs = (

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeVar
 
+import sqlalchemy as sql
+
 from discreet.collection.report import Report
+from discreet.server import database as db
 from discreet.server.arrivals import Arrival, take
 from discreet.server.database import Database
 from discreet.server.intake import Row, faults, packed
@@ -67,7 +70,7 @@ class Writer:
     arrived : dict of survey number to int
         Reports stored since the last settling, as far as this process knows.
     failed : bool
-        Whether the last group of reports could not be stored.
+        Whether the last group of reports could not be stored, nor anything since.
     """
 
     def __init__(
@@ -123,6 +126,12 @@ class Writer:
         with self._wake:
             self.seen[number] = self.seen.get(number, Counter()) + seen
             self.arrived[number] += arrived
+
+    def probe(self) -> None:
+        """Write what changes nothing, as a job: whether reports can be stored again."""
+        with self.database.write() as connection:
+            connection.execute(sql.update(db.survey).values(state=db.survey.c.state))
+        self.failed = False
 
     def stop(self) -> None:
         """Write what waits, then end the thread."""

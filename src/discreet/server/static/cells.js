@@ -5,9 +5,9 @@
  * @module cells
  */
 
-import { placesOf } from "./random.js";
+import { findPlaces } from "./random.js";
 
-/** @import { Answer, Choice, Feature, Reason, Rules } from "./types" */
+/** @import { Answer, Choice, Feature, Reason, Rules } from "./types.js" */
 
 /** Something that was refused, with a reason that a page can put into its own words. */
 export class DrawError extends Error {
@@ -29,32 +29,32 @@ export class Cells {
   /**
    * @param {Feature} feature
    * @param {Rules} rules
-   * @param {number[]} [inner] Cut points of a number.
+   * @param {number[]} [cutPoints] Cut points of a number.
    */
-  constructor(feature, rules, inner = []) {
-    const { name, values, optional } = feature, proper = values ? values.length : inner.length + 1;
+  constructor(feature, rules, cutPoints = []) {
+    const { name, values, optional } = feature, properSize = values ? values.length : cutPoints.length + 1;
     this.feature = feature;
     this.name = name;
     this.rules = rules;
-    this.inner = inner;
-    this.other = values && rules.unseen === "other" ? proper : null;
-    this.size = proper + Number(this.other !== null) + Number(optional);
-    this.missing = optional ? this.size - 1 : null;
-    this.places = new Map(values?.map((value, k) => [textOf(value), k]));
+    this.cutPoints = cutPoints;
+    this.otherCell = values && rules.unseen === "other" ? properSize : null;
+    this.size = properSize + Number(this.otherCell !== null) + Number(optional);
+    this.missingCell = optional ? this.size - 1 : null;
+    this.cellByText = new Map(values?.map((value, k) => [formatValue(value), k]));
   }
 
   /** @returns {Choice[]} */
   get choices() {
     const { values, lower, upper, integer } = this.feature;
-    const last = Number(integer ?? false), edges = [lower, ...this.inner, Number(upper) + last];
+    const step = Number(integer ?? false), edges = [lower, ...this.cutPoints, Number(upper) + step];
     return Array.from({ length: this.size }, (_, cell) => {
-      const one = { answer: { cell }, value: null, between: null };
-      if (cell === this.missing) return { ...one, kind: "missing", label: "(missing)" };
-      if (cell === this.other) return { ...one, kind: "other", label: "(other)" };
-      if (values) return { ...one, kind: "value", label: textOf(values[cell]), value: values[cell] };
-      const low = Number(edges[cell]), high = Number(edges[cell + 1]) - last;
-      const label = low === high ? short(low) : `${short(low)} to ${short(high)}`;
-      return { ...one, kind: "bin", label, between: [low, high] };
+      const base = { answer: { cell }, value: null, between: null };
+      if (cell === this.missingCell) return { ...base, kind: "missing", label: "(missing)" };
+      if (cell === this.otherCell) return { ...base, kind: "other", label: "(other)" };
+      if (values) return { ...base, kind: "value", label: formatValue(values[cell]), value: values[cell] };
+      const low = Number(edges[cell]), high = Number(edges[cell + 1]) - step;
+      const label = low === high ? formatShort(low) : `${formatShort(low)} to ${formatShort(high)}`;
+      return { ...base, kind: "bin", label, between: [low, high] };
     });
   }
 
@@ -72,34 +72,34 @@ export class Cells {
       throw new DrawError("cell", `there are ${this.size} choices, and this is none of them`, name);
     }
     if (feature.values) {
-      const found = this.#lookup(answer);
-      if (found !== undefined) return found;
+      const cell = this.#findCell(answer);
+      if (cell !== undefined) return cell;
     } else if (labelled && typeof answer === "string") {
-      const found = placesOf(this.choices.map((choice) => choice.label === answer));
-      if (found.length === 1) return found[0];
-      if (found.length) throw new DrawError("ambiguous", "this names several answers; write the number itself", name);
+      const cells = findPlaces(this.choices.map((choice) => choice.label === answer));
+      if (cells.length === 1) return cells[0];
+      if (cells.length) throw new DrawError("ambiguous", "this names several answers; write the number itself", name);
     }
     const number = feature.values ? NaN : numberOf(feature, rules, answer);
-    if (!Number.isNaN(number)) return this.inner.filter((edge) => edge <= number).length;
-    if (this.missing !== null && (!feature.values || isMissing(answer, rules))) return this.missing;
-    if (isMissing(answer, rules)) throw absent(name);
-    if (this.other === null) throw new DrawError("unknown", "this is not one of the public values", name);
-    return this.other;
+    if (!Number.isNaN(number)) return this.cutPoints.filter((edge) => edge <= number).length;
+    if (this.missingCell !== null && (!feature.values || isMissing(answer, rules))) return this.missingCell;
+    if (isMissing(answer, rules)) throw missingAnswer(name);
+    if (this.otherCell === null) throw new DrawError("unknown", "this is not one of the public values", name);
+    return this.otherCell;
   }
 
   /** @param {string | number | bigint | boolean | null | undefined} answer */
-  #lookup(answer) {
+  #findCell(answer) {
     if (answer === null || answer === undefined || Number.isNaN(answer)) return undefined;
-    const found = this.places.get(textOf(answer));
+    const cell = this.cellByText.get(formatValue(answer));
     if (typeof answer === "boolean") {
-      return found ?? this.places.get(answer ? "True" : "False") ?? this.places.get(answer ? "1" : "0");
+      return cell ?? this.cellByText.get(answer ? "True" : "False") ?? this.cellByText.get(answer ? "1" : "0");
     }
-    return found ?? (/^(true|false)$/i.test(String(answer)) ? this.places.get(String(answer).toLowerCase()) : undefined);
+    return cell ?? (/^(true|false)$/i.test(String(answer)) ? this.cellByText.get(String(answer).toLowerCase()) : undefined);
   }
 }
 
 /** @param {string} name */
-export const absent = (name) => new DrawError("missing", "there is no answer", name);
+export const missingAnswer = (name) => new DrawError("missing", "there is no answer", name);
 
 /** @type {(answer: unknown, rules: Rules) => boolean} */
 function isMissing(answer, rules) {
@@ -118,20 +118,20 @@ export function numberOf(feature, rules, answer) {
   const low = lower ?? -Infinity, high = upper ?? Infinity;
   let number = NaN;
   if (typeof answer === "string" && !isMissing(answer, rules)) {
-    const [, sign, digits, endless] = NUMBER.exec(answer) ?? [null];
+    const [, sign, digits, infinite] = NUMBER.exec(answer) ?? [null];
     if (sign === undefined) throw new DrawError("number", "this is not a number", name);
-    number = Number(`${sign}${endless ? "Infinity" : digits ?? "NaN"}`);
+    number = Number(`${sign}${infinite ? "Infinity" : digits ?? "NaN"}`);
   } else if (["number", "bigint", "boolean"].includes(typeof answer)) {
     number = Number(answer);
   } else if (typeof answer === "object" && answer !== null) {
     throw new DrawError("number", "this is not a number", name);
   }
   if (Number.isNaN(number)) {
-    if (!optional) throw absent(name);
+    if (!optional) throw missingAnswer(name);
     return NaN;
   }
   if ((number < low || number > high) && rules.outliers === "error") {
-    throw new DrawError("outside", `this lies outside ${short(low)} to ${short(high)}`, name);
+    throw new DrawError("outside", `this lies outside ${formatShort(low)} to ${formatShort(high)}`, name);
   }
   if (integer && number !== Math.floor(number)) throw new DrawError("whole", "this is not a whole number", name);
   return Math.min(Math.max(number, low), high);
@@ -141,7 +141,7 @@ export function numberOf(feature, rules, answer) {
  * The one spelling of a value, as Python's: 1 and "1" are the same, true is "true".
  * @param {string | number | bigint | boolean} value
  */
-function textOf(value) {
+function formatValue(value) {
   if (typeof value !== "number") return String(value);
   if (Math.abs(value) === Infinity) return value > 0 ? "inf" : "-inf";
   if (Number.isInteger(value)) return String(BigInt(value));
@@ -154,12 +154,12 @@ function textOf(value) {
  * A number in at most six digits, as Python's format "g" writes it: ties go to the even digit.
  * @param {number} number
  */
-export function short(number) {
+export function formatShort(number) {
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
   if (number === 0) return Object.is(number, -0) ? "-0" : "0";
-  const exact = number.toExponential(40), kept = exact.slice(0, exact.indexOf(".") + 6);
-  const tie = /^50*e/.test(exact.slice(kept.length)) && Number(kept.slice(-1)) % 2 === 0;
-  const [digits, power] = (tie ? kept + exact.slice(exact.indexOf("e")) : number.toExponential(5)).split("e");
+  const exact = number.toExponential(40), rounded = exact.slice(0, exact.indexOf(".") + 6);
+  const isTie = /^50*e/.test(exact.slice(rounded.length)) && Number(rounded.slice(-1)) % 2 === 0;
+  const [digits, power] = (isTie ? rounded + exact.slice(exact.indexOf("e")) : number.toExponential(5)).split("e");
   if (Number(power) >= -4 && Number(power) < 6) return String(Number(`${digits}e${power}`));
   return `${digits.replace(/\.?0+$/, "")}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }

@@ -9,6 +9,9 @@
  *     const drawn = await collection.report(answers, { question }); // keep it before it leaves
  *     // drawn.text is sent, byte for byte; drawn.key stays with the person
  *
+ * Where there is no `crypto.subtle` (a page without TLS, some engines of apps), give a SHA-256 of your
+ * own: `collectionOf(bytes, { sha256 })`.
+ *
  * Nothing here touches a page, a network or a store. Who calls `report` twice for one person, or
  * draws a question again, gives away more than the document promises: keep what was drawn.
  * Formats, the order in which bytes are used, and the rules of encoding: docs/formats.md.
@@ -17,7 +20,7 @@
  */
 
 import { Cells, DrawError, numberOf } from "./cells.js";
-import { CELLS, MEANS, perturb, place } from "./mechanisms.js";
+import { CELL_ORACLES, drawPlace, MEAN_ORACLES, perturb } from "./mechanisms.js";
 import { lossOf } from "./promise.js";
 import { SystemSource } from "./random.js";
 
@@ -25,20 +28,23 @@ export { DrawError } from "./cells.js";
 export { perturb } from "./mechanisms.js";
 export { Source, SystemSource, Tape } from "./random.js";
 
-/** @import { Answer, Answers, Device, Drawn, Plain, PlanBody, Projection, ReportOptions } from "./types" */
-/** @import { Schema, SheetBody } from "./types" */
+/** @import { Answer, Answers, Device, Drawn, Hash, Plain, PlanBody, Projection, ReportOptions } from "./types.js" */
+/** @import { Schema, SheetBody } from "./types.js" */
 /** @import { Source } from "./random.js" */
 
 /** A plan or questionnaire, and what a respondent's device does with it. See `collectionOf`. */
 export class Collection {
   #device;
+  #sha256;
 
   /**
    * @param {Plain} body
    * @param {string} digest
+   * @param {Hash} [sha256]
    */
-  constructor(body, digest) {
-    this.#device = body.format === "discreet/plan" ? planOf(body) : questionnaireOf(body);
+  constructor(body, digest, sha256 = systemHash) {
+    this.#sha256 = sha256;
+    this.#device = body.format === "discreet/plan" ? makePlanDevice(body) : makeQuestionnaireDevice(body);
     const { names, personal, questions, epsilon, assigned } = this.#device;
     /** The document as it was read. */
     this.document = body;
@@ -67,7 +73,7 @@ export class Collection {
    * @param {number} question
    */
   asked(question) {
-    return this.#device.asked(this.#known(question));
+    return this.#device.asked(this.#requireQuestion(question));
   }
 
   /**
@@ -95,15 +101,15 @@ export class Collection {
    */
   drawQuestion(source = new SystemSource(), group = undefined) {
     if (this.assigned !== (group !== undefined)) {
-      const way = this.assigned ? "this plan assigns questions: give the number of the group"
+      const hint = this.assigned ? "this plan assigns questions: give the number of the group"
         : "people draw their question here: leave out the group";
-      throw new DrawError("group", way);
+      throw new DrawError("group", hint);
     }
-    return group === undefined ? this.#device.drawQuestion(source) : this.#known(group);
+    return group === undefined ? this.#device.drawQuestion(source) : this.#requireQuestion(group);
   }
 
   /** @param {number} question */
-  #known(question) {
+  #requireQuestion(question) {
     if (Number.isInteger(question) && question >= 0 && question < this.questions) return question;
     throw new DrawError("group", `${question} is not one of the ${this.questions} questions`);
   }
@@ -116,69 +122,69 @@ export class Collection {
    */
   async report(answers, options = {}) {
     const source = options.source ?? new SystemSource();
-    const given = options.question === undefined ? null : this.#known(options.question);
-    const prepared = this.#device.prepared(answers, given, options);
-    const question = given ?? this.drawQuestion(source, options.group);
-    const value = options.byHand ? prepared.cells : this.#device.randomized(question, prepared, source);
-    const key = source.bytes(16), id = await identityOf(key);
-    const text = await reportText(this.digest, id, question, value, source.simulated);
-    return { text, id, key: hex(key), question, value };
+    const fixedQuestion = options.question === undefined ? null : this.#requireQuestion(options.question);
+    const prepared = this.#device.prepare(answers, fixedQuestion, options);
+    const question = fixedQuestion ?? this.drawQuestion(source, options.group);
+    const value = options.byHand ? prepared.cells : this.#device.randomize(question, prepared, source);
+    const key = source.bytes(16), id = await identityOf(key, this.#sha256);
+    const text = await writeReport(this.digest, id, question, value, source.simulated, this.#sha256);
+    return { text, id, key: toHex(key), question, value };
   }
 }
 
 /** @type {(answers: Answers, name: string) => Answer} */
-const answerOf = (answers, name) => (Object.hasOwn(answers, name) ? answers[name] : undefined);
+const getAnswer = (answers, name) => (Object.hasOwn(answers, name) ? answers[name] : undefined);
 
 /**
  * @template T
- * @param {T | undefined} found
+ * @param {T | undefined} value
  * @param {string} name
  */
-function asked(found, name) {
-  if (found === undefined) throw new DrawError("unasked", "no one asked for this", name);
-  return found;
+function requireAsked(value, name) {
+  if (value === undefined) throw new DrawError("unasked", "no one asked for this", name);
+  return value;
 }
 
 /** @type {(answers: Answers, names: string[]) => void} */
 function refuseUnasked(answers, names) {
-  Object.keys(answers).forEach((name) => asked(names.includes(name) || undefined, name));
+  Object.keys(answers).forEach((name) => requireAsked(names.includes(name) || undefined, name));
 }
 
 /** @param {Schema} schema */
-const namesOf = (schema) => schema.features.map((feature) => feature.name);
+const listNames = (schema) => schema.features.map((feature) => feature.name);
 
 /**
  * A plan: each person answers one of several questions about the target and some features.
  * @param {Plain} body
  * @returns {Device}
  */
-function planOf(body) {
+function makePlanDevice(body) {
   const { schema, projection, questions, edges, epsilon } = /** @type {PlanBody} */ (body);
-  const original = projection === null ? schema : projection.schema, originals = namesOf(original);
-  const names = [...originals, schema.target];
+  const original = projection === null ? schema : projection.schema, originalNames = listNames(original);
+  const names = [...originalNames, schema.target];
   const target = new Cells(
     { name: schema.target, values: schema.classes, optional: false },
     { missing_tokens: [], unseen: "error", outliers: "error" },
   );
   // features asked by their mean; by cell only whether they are there at all
-  const averaged = new Set(questions.flatMap((one) => (one.power ? one.features : [])));
+  const averaged = new Set(questions.flatMap((question) => (question.power ? question.features : [])));
   const cells = new Map(schema.features.map((feature) => {
-    const inner = Object.hasOwn(edges, feature.name) ? edges[feature.name].slice(1, -1) : [];
-    return [feature.name, new Cells(feature, schema, inner)];
+    const cutPoints = Object.hasOwn(edges, feature.name) ? edges[feature.name].slice(1, -1) : [];
+    return [feature.name, new Cells(feature, schema, cutPoints)];
   }));
   cells.set(schema.target, target);
   /** @type {(name: string) => Cells} */
-  const cellsOf = (name) => asked(cells.get(name), name);
+  const getCells = (name) => requireAsked(cells.get(name), name);
   /** @type {(name: string) => boolean} */
-  const byNumber = (name) => !cellsOf(name).feature.values && (averaged.has(name) || !Object.hasOwn(edges, name));
+  const isNumeric = (name) => !getCells(name).feature.values && (averaged.has(name) || !Object.hasOwn(edges, name));
   questions.forEach((question, k) => {
     const { features, power, mechanism, parameters, weight } = question;
-    const sizes = features.map((name) => (power ? 1 : cellsOf(name).size));
-    const size = (power ? features.length : 1) * sizes.reduce((product, one) => product * one, target.size);
-    const known = Object.hasOwn(power ? MEANS : CELLS, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
+    const sizes = features.map((name) => (power ? 1 : getCells(name).size));
+    const size = (power ? features.length : 1) * sizes.reduce((product, cellCount) => product * cellCount, target.size);
+    const isKnown = Object.hasOwn(power ? MEAN_ORACLES : CELL_ORACLES, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
     const fits = size === parameters.size && (parameters.active ?? features.length) === features.length;
     const loss = Math.max(lossOf(mechanism, parameters), question.epsilon) * body.reports;
-    if (!known || !fits || !(weight >= 1) || !(epsilon === "inf" || loss <= epsilon * (1 + 1e-9))) {
+    if (!isKnown || !fits || !(weight >= 1) || !(epsilon === "inf" || loss <= epsilon * (1 + 1e-9))) {
       throw new DrawError("document", `question ${k} contradicts the plan, or needs numbers beyond 2^53`);
     }
   });
@@ -187,16 +193,16 @@ function planOf(body) {
    * @param {Answers} answers
    * @returns {Map<string, number>}
    */
-  function projected(answers) {
+  function projectAnswers(answers) {
     const { centre, scale, matrix, components } = /** @type {Projection} */ (projection);
-    const made = components.map(() => 0);
-    original.features.filter((one) => !one.values).forEach((feature, j) => {
-      const number = numberOf(feature, original, answerOf(answers, feature.name));
+    const values = components.map(() => 0);
+    original.features.filter((feature) => !feature.values).forEach((feature, j) => {
+      const number = numberOf(feature, original, getAnswer(answers, feature.name));
       if (Math.abs(number) === Infinity) throw new DrawError("outside", "infinity is not an answer", feature.name);
       const z = orZero((number - centre[j]) / scale[j]);
-      made.forEach((part, k) => (made[k] = part + z * matrix[j][k]));
+      values.forEach((value, k) => (values[k] = value + z * matrix[j][k]));
     });
-    return new Map(components.map((one, k) => [one.name, made[k]]));
+    return new Map(components.map((component, k) => [component.name, values[k]]));
   }
 
   return {
@@ -207,47 +213,47 @@ function planOf(body) {
     assigned: body.assignment === "groups",
     asked(question) {
       const { features } = questions[question];
-      const made = features.some((name) => !originals.includes(name));
+      const asksProjected = features.some((name) => !originalNames.includes(name));
       if (projection === null) return [...features, schema.target];
-      const some = original.features.filter((one) => features.includes(one.name) || (made && !one.values));
-      return [...some.map((one) => one.name), schema.target];
+      const askedFeatures = original.features.filter((feature) => features.includes(feature.name) || (asksProjected && !feature.values));
+      return [...askedFeatures.map((feature) => feature.name), schema.target];
     },
     choices(name) {
-      asked(names.includes(name) || undefined, name);
-      return !cells.has(name) || byNumber(name) ? null : cellsOf(name).choices;
+      requireAsked(names.includes(name) || undefined, name);
+      return !cells.has(name) || isNumeric(name) ? null : getCells(name).choices;
     },
     check(name, answer) {
-      if (this.choices(name)) cellsOf(name).index(answer);
-      else numberOf(asked(original.features.find((one) => one.name === name), name), original, answer);
+      if (this.choices(name)) getCells(name).index(answer);
+      else numberOf(requireAsked(original.features.find((feature) => feature.name === name), name), original, answer);
     },
     drawQuestion(source) {
-      return place(source, questions.map((one) => one.weight));
+      return drawPlace(source, questions.map((question) => question.weight));
     },
-    prepared(answers, question, { personal, byHand }) {
+    prepare(answers, question, { personal, byHand }) {
       if (personal || byHand) throw new DrawError("personal", "only questionnaires ask personal questions or are drawn by hand");
       refuseUnasked(answers, names);
-      const wanted = question === null ? namesOf(schema) : questions[question].features;
-      const chosen = target.index(answerOf(answers, schema.target));
-      const made = wanted.every((name) => originals.includes(name)) ? null : projected(answers);
-      return { chosen, columns: new Map(wanted.map((name) => {
-        const answer = made?.get(name) ?? answerOf(answers, name), one = cellsOf(name);
-        return [name, byNumber(name) ? numberOf(one.feature, schema, answer) : one.index(answer)];
+      const featureNames = question === null ? listNames(schema) : questions[question].features;
+      const classCell = target.index(getAnswer(answers, schema.target));
+      const projected = featureNames.every((name) => originalNames.includes(name)) ? null : projectAnswers(answers);
+      return { classCell, columns: new Map(featureNames.map((name) => {
+        const answer = projected?.get(name) ?? getAnswer(answers, name), cells = getCells(name);
+        return [name, isNumeric(name) ? numberOf(cells.feature, schema, answer) : cells.index(answer)];
       })) };
     },
-    randomized(question, { chosen, columns }, source) {
+    randomize(question, { classCell, columns }, source) {
       const { features, power, mechanism, parameters } = questions[question];
       if (power === 0) {
         const cell = features.reduce((sum, name) => {
-          const part = columns.get(name);
-          return sum * cellsOf(name).size + (averaged.has(name) ? Number(Number.isNaN(part)) : part);
-        }, chosen);
+          const value = columns.get(name);
+          return sum * getCells(name).size + (averaged.has(name) ? Number(Number.isNaN(value)) : value);
+        }, classCell);
         return perturb(mechanism, parameters, cell, source);
       }
       const vector = new Array(features.length * target.size).fill(0);
       features.forEach((name, j) => {
-        const { lower, upper } = cellsOf(name).feature, high = Number(upper), low = Number(lower);
+        const { lower, upper } = getCells(name).feature, high = Number(upper), low = Number(lower);
         const t = Math.min(Math.max(orZero((columns.get(name) - (high + low) / 2) / ((high - low) / 2)), -1), 1);
-        vector[j * target.size + chosen] = power === 1 ? t : 2 * t * t - 1;
+        vector[j * target.size + classCell] = power === 1 ? t : 2 * t * t - 1;
       });
       return perturb(mechanism, parameters, vector, source);
     },
@@ -264,57 +270,57 @@ function orZero(number) {
  * @param {Plain} body
  * @returns {Device}
  */
-function questionnaireOf(body) {
+function makeQuestionnaireDevice(body) {
   const { questions, target, channels, groups, device } = /** @type {SheetBody} */ (body);
   const sorted = [...questions].sort((a, b) => Number(a.name === target) - Number(b.name === target));
-  const names = sorted.map((one) => one.name), rules = /** @type {any} */ (body);
-  const cells = sorted.map((one) => new Cells(
-    { ...one, values: one.answers }, one.name === target ? { ...rules, unseen: "error" } : rules, one.cuts,
+  const names = sorted.map((question) => question.name), rules = /** @type {any} */ (body);
+  const cells = sorted.map((question) => new Cells(
+    { ...question, values: question.answers }, question.name === target ? { ...rules, unseen: "error" } : rules, question.cuts,
   ));
   /** @type {(name: string) => Cells} */
-  const cellsOf = (name) => asked(cells[names.indexOf(name)], name);
+  const getCells = (name) => requireAsked(cells[names.indexOf(name)], name);
   if (channels?.length !== groups.length) {
     throw new DrawError("document", "this questionnaire has no channels: take the canonical one");
   }
-  const parts = groups.map((group, k) => {
+  const groupChannels = groups.map((group, k) => {
     const places = group.questions.map((name) => names.indexOf(name));
     return { ...channels[k], model: channels[k].model, places, sizes: places.map((place) => cells[place].size) };
   });
-  const own = parts.filter((part) => body.personal === "own" && part.model === "unrelated");
-  const personal = own.flatMap((part) => part.places.map((place) => names[place]));
-  const losses = parts.map((part) => (own.includes(part) ? Infinity : lossOf(part.model, part)));
+  const ownParts = groupChannels.filter((group) => body.personal === "own" && group.model === "unrelated");
+  const personal = ownParts.flatMap((group) => group.places.map((place) => names[place]));
+  const losses = groupChannels.map((group) => (ownParts.includes(group) ? Infinity : lossOf(group.model, group)));
 
-  /** @type {(answers: Answers, wanted: string[]) => number[]} */
-  function row(answers, wanted) {
-    refuseUnasked(answers, wanted);
-    return names.map((name) => (wanted.includes(name) ? cellsOf(name).index(answerOf(answers, name), true) : 0));
+  /** @type {(answers: Answers, required: string[]) => number[]} */
+  function encodeRow(answers, required) {
+    refuseUnasked(answers, required);
+    return names.map((name) => (required.includes(name) ? getCells(name).index(getAnswer(answers, name), true) : 0));
   }
 
   return {
     names,
     personal,
     questions: 1,
-    epsilon: losses.reduce((sum, one) => sum + one, 0),
+    epsilon: losses.reduce((sum, loss) => sum + loss, 0),
     assigned: false,
     asked: () => names,
-    choices: (name) => cellsOf(name).choices,
-    check: (name, answer) => void cellsOf(name).index(answer, true),
+    choices: (name) => getCells(name).choices,
+    check: (name, answer) => void getCells(name).index(answer, true),
     drawQuestion: () => 0,
-    prepared(answers, _, options) {
-      const hand = Boolean(options.byHand);
-      if (device === (hand ? "software" : "hand")) throw new DrawError("device", `people draw this by ${device}`);
-      if (Boolean(options.personal) !== (personal.length > 0 && !hand)) {
+    prepare(answers, _, options) {
+      const isByHand = Boolean(options.byHand);
+      if (device === (isByHand ? "software" : "hand")) throw new DrawError("device", `people draw this by ${device}`);
+      if (Boolean(options.personal) !== (personal.length > 0 && !isByHand)) {
         throw new DrawError("personal", options.personal ? "no one asked for personal answers" : "give the personal answers, too");
       }
-      return { cells: row(answers, names), own: options.personal ? row(options.personal, personal) : null };
+      return { cells: encodeRow(answers, names), own: options.personal ? encodeRow(options.personal, personal) : null };
     },
-    randomized(_, prepared, source) {
+    randomize(_, prepared, source) {
       const sent = [...prepared.cells];
-      for (const part of parts) {
-        /** @type {(all: number[]) => number[]} */
-        const some = (all) => part.places.map((place) => all[place]);
-        perturb(part.model, part, some(prepared.cells), source, prepared.own && some(prepared.own))
-          .forEach((cell, k) => (sent[part.places[k]] = cell));
+      for (const group of groupChannels) {
+        /** @type {(row: number[]) => number[]} */
+        const pickPlaces = (row) => group.places.map((place) => row[place]);
+        perturb(group.model, group, pickPlaces(prepared.cells), source, prepared.own && pickPlaces(prepared.own))
+          .forEach((cell, k) => (sent[group.places[k]] = cell));
       }
       return sent;
     },
@@ -328,11 +334,13 @@ function questionnaireOf(body) {
  * @param {object} [options]
  * @param {string} [options.digest] "sha256:…" that the document must have, from a trusted place.
  * @param {boolean} [options.unprotected] Accept a document that promises nothing.
+ * @param {Hash} [options.sha256] Where the platform has none; for this document and its reports.
  */
-export async function collectionOf(bytes, { digest, unprotected = false } = {}) {
+export async function collectionOf(bytes, { digest, unprotected = false, sha256 = systemHash } = {}) {
   const content = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
-  const found = await digestOf(content);
-  if (digest !== undefined && digest !== found) throw new DrawError("digest", `the document is ${found}, not ${digest}`);
+  if (await digestOf(new Uint8Array(0), sha256) !== EMPTY_DIGEST) throw new DrawError("hash", "the hash that was given is not SHA-256");
+  const computed = await digestOf(content, sha256);
+  if (digest !== undefined && digest !== computed) throw new DrawError("digest", `the document is ${computed}, not ${digest}`);
   /** @type {Plain} */
   let body;
   try {
@@ -344,7 +352,7 @@ export async function collectionOf(bytes, { digest, unprotected = false } = {}) 
   if (!version) throw new DrawError("document", "this is neither a plan nor a questionnaire");
   if (body.version !== version) throw new DrawError("version", `version ${body.version}; this program reads ${version}`);
   if ("digest" in body) throw new DrawError("document", "give the canonical bytes, without the seal");
-  const collection = whole(body, found);
+  const collection = makeCollection(body, computed, sha256);
   if (collection.void.length && !unprotected) {
     throw new DrawError("unprotected", `this ${collection.kind} protects nobody: ${collection.void.join("; ")}`);
   }
@@ -353,61 +361,69 @@ export async function collectionOf(bytes, { digest, unprotected = false } = {}) 
 
 const VERSIONS = new Map([["discreet/plan", 4], ["discreet/questionnaire", 1]]);
 
-/** @type {(body: Plain, digest: string) => Collection} */
-function whole(body, digest) {
+/** SHA-256 of nothing (FIPS 180-4). */
+const EMPTY_DIGEST = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/** @type {(body: Plain, digest: string, sha256: Hash) => Collection} */
+function makeCollection(body, digest, sha256) {
   try {
     refuseInexact(body);
-    return new Collection(body, digest);
+    return new Collection(body, digest, sha256);
   } catch (error) {
     throw new DrawError("document", error instanceof DrawError ? error.message : "this document is misshapen");
   }
 }
 
-const REAL = ["lower", "upper", "edges", "cuts", "projection"];
+const REAL_KEYS = ["lower", "upper", "edges", "cuts", "projection"];
 
 /** @param {Plain} value Whole numbers that JavaScript may have rounded are refused. */
 function refuseInexact(value) {
-  for (const [key, one] of Object.entries(value)) {
-    if (Number.isInteger(one) && !Number.isSafeInteger(one) && !REAL.includes(key)) {
-      throw new DrawError("document", `it holds a whole number beyond 2^53, about ${one}`);
+  for (const [key, member] of Object.entries(value)) {
+    if (Number.isInteger(member) && !Number.isSafeInteger(member) && !REAL_KEYS.includes(key)) {
+      throw new DrawError("document", `it holds a whole number beyond 2^53, about ${member}`);
     }
-    if (typeof one === "object" && one !== null && !REAL.includes(key)) refuseInexact(one);
+    if (typeof member === "object" && member !== null && !REAL_KEYS.includes(key)) refuseInexact(member);
   }
 }
 
-/** @param {Uint8Array} bytes */
-async function sha256(bytes) {
-  if (!crypto.subtle) throw new DrawError("insecure", "hashes need a secure page: https, or localhost");
+/** @type {Hash} */
+async function systemHash(bytes) {
+  if (typeof crypto === "undefined" || !crypto.subtle) throw new DrawError("insecure", "hashes need a secure page (https, or localhost), or a SHA-256 of your own");
   return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
 }
 
-/** SHA-256 of some bytes, as documents name it. @param {Uint8Array} bytes */
-export async function digestOf(bytes) {
-  return `sha256:${hex(await sha256(bytes))}`;
+/**
+ * SHA-256 of some bytes, as documents name it.
+ * @param {Uint8Array} bytes
+ * @param {Hash} [sha256]
+ */
+export async function digestOf(bytes, sha256 = systemHash) {
+  return `sha256:${toHex(await sha256(bytes))}`;
 }
 
 /** @param {Uint8Array} bytes */
-function hex(bytes) {
+function toHex(bytes) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /**
  * The id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key).
  * @param {Uint8Array} key 16 bytes.
+ * @param {Hash} [sha256]
  */
-export async function identityOf(key) {
+export async function identityOf(key, sha256 = systemHash) {
   const content = new Uint8Array([...new TextEncoder().encode("discreet/id"), ...key]);
-  return hex(await sha256(content)).slice(0, 32);
+  return toHex(await sha256(content)).slice(0, 32);
 }
 
 /**
  * The exact text of a report.
- * @type {(collection: string, id: string, question: number, value: number[], simulated: boolean) => Promise<string>}
+ * @type {(collection: string, id: string, question: number, value: number[], simulated: boolean, sha256: Hash) => Promise<string>}
  */
-async function reportText(collection, id, question, value, simulated) {
-  const tight = `{"collection":"${collection}","format":"discreet/report","id":"${id}","question":${question},`
+async function writeReport(collection, id, question, value, simulated, sha256) {
+  const compact = `{"collection":"${collection}","format":"discreet/report","id":"${id}","question":${question},`
     + `${simulated ? '"simulated":true,' : ""}"value":[${value.join()}],"version":2}`;
-  const digest = hex(await sha256(new TextEncoder().encode(tight)));
+  const digest = toHex(await sha256(new TextEncoder().encode(compact)));
   return `{"format": "discreet/report", "version": 2, "collection": "${collection}", "id": "${id}", `
     + `"question": ${question}, "value": [${value.join(", ")}]${simulated ? ', "simulated": true' : ""}, `
     + `"digest": "sha256:${digest}"}\n`;

@@ -8,7 +8,7 @@
  */
 
 /**
- * @typedef {object} Kept
+ * @typedef {object} StoredReport
  * @property {string} place Digest of the document and hash of the invitation.
  * @property {string} collection Digest of the document.
  * @property {string} survey Address of the survey.
@@ -39,10 +39,10 @@ export class BudgetError extends Error {
   }
 }
 
-const TOLERANCE = 1e-9;
+const BUDGET_TOLERANCE = 1e-9; // relative: sums of doubles may differ in their last bits
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
-function done(request) {
+function awaitRequest(request) {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
@@ -50,19 +50,19 @@ function done(request) {
 }
 
 /** @param {string} name */
-async function opened(name) {
+async function openDatabase(name) {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => {
-    for (const store of ["question", "report"]) request.result.createObjectStore(store, { keyPath: "place" });
+    for (const storeName of ["question", "report"]) request.result.createObjectStore(storeName, { keyPath: "place" });
     request.result.createObjectStore("setting");
   };
-  const database = await done(request);
+  const database = await awaitRequest(request);
   database.onversionchange = () => database.close();
   return database;
 }
 
 /** The store of one origin. */
-export class Keep {
+export class DeviceStore {
   /** @param {string} name @param {IDBDatabase} database */
   constructor(name, database) {
     this.name = name;
@@ -71,13 +71,13 @@ export class Keep {
 
   /** Open it, and see that it really stores something. */
   static async open(name = "discreet") {
-    const keep = new Keep(name, await opened(name)), trial = crypto.randomUUID();
-    await keep.#change(["setting"], async ({ setting }) => {
-      await done(setting.put(trial, trial));
-      if ((await done(setting.get(trial))) !== trial) throw new Error("nothing is stored here");
-      await done(setting.delete(trial));
+    const deviceStore = new DeviceStore(name, await openDatabase(name)), probe = crypto.randomUUID();
+    await deviceStore.#runTransaction(["setting"], async ({ setting }) => {
+      await awaitRequest(setting.put(probe, probe));
+      if ((await awaitRequest(setting.get(probe))) !== probe) throw new Error("nothing is stored here");
+      await awaitRequest(setting.delete(probe));
     }, "relaxed"); // nothing of it need survive
-    return keep;
+    return deviceStore;
   }
 
   /**
@@ -88,18 +88,18 @@ export class Keep {
    * @param {"strict" | "relaxed"} [durability]
    * @returns {Promise<T>}
    */
-  async #change(names, work, durability = "strict") {
-    const transaction = await this.#begin(names, "readwrite", { durability });
-    const end = new Promise((resolve, reject) => {
+  async #runTransaction(names, work, durability = "strict") {
+    const transaction = await this.#openTransaction(names, "readwrite", { durability });
+    const completion = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
       transaction.onabort = () => reject(transaction.error ?? new DOMException("not stored"));
     });
-    end.catch(() => undefined);
+    completion.catch(() => undefined);
     try {
       const stores = Object.fromEntries(names.map((name) => [name, transaction.objectStore(name)]));
-      const made = await work(stores);
-      await end;
-      return made;
+      const result = await work(stores);
+      await completion;
+      return result;
     } catch (error) {
       try { transaction.abort(); } catch { /* it has ended already */ }
       throw error;
@@ -110,41 +110,41 @@ export class Keep {
    * A transaction; people who clear the data of a page close its database.
    * @type {(names: string | string[], mode?: IDBTransactionMode, options?: IDBTransactionOptions) => Promise<IDBTransaction>}
    */
-  async #begin(names, mode, options) {
+  async #openTransaction(names, mode, options) {
     try {
       return this.database.transaction(names, mode, options);
     } catch {
-      this.database = await opened(this.name);
+      this.database = await openDatabase(this.name);
       return this.database.transaction(names, mode, options);
     }
   }
 
-  /** @type {(store: string, key: string) => Promise<any>} */
-  async #read(store, key) {
-    return done((await this.#begin(store)).objectStore(store).get(key));
+  /** @type {(storeName: string, key: string) => Promise<any>} */
+  async #readValue(storeName, key) {
+    return awaitRequest((await this.#openTransaction(storeName)).objectStore(storeName).get(key));
   }
 
   /**
    * The question of a place: the one that was kept, or else the given one, which is kept now.
-   * @param {{ place: string, collection: string, question: number, code: string }} drawn
+   * @param {{ place: string, collection: string, question: number, code: string }} drawnQuestion
    * @returns {Promise<number>}
    */
-  async question(drawn) {
-    return this.#change(["question"], async ({ question }) => {
-      const known = await done(question.get(drawn.place));
-      if (known === undefined) await done(question.add(drawn));
-      return (known ?? drawn).question;
+  async keepQuestion(drawnQuestion) {
+    return this.#runTransaction(["question"], async ({ question }) => {
+      const storedQuestion = await awaitRequest(question.get(drawnQuestion.place));
+      if (storedQuestion === undefined) await awaitRequest(question.add(drawnQuestion));
+      return (storedQuestion ?? drawnQuestion).question;
     });
   }
 
-  /** @param {string} place @returns {Promise<Kept | undefined>} */
-  report(place) {
-    return this.#read("report", place);
+  /** @param {string} place @returns {Promise<StoredReport | undefined>} */
+  readReport(place) {
+    return this.#readValue("report", place);
   }
 
-  /** @param {string} store @returns {Promise<any[]>} */
-  async all(store) {
-    return done((await this.#begin(store)).objectStore(store).getAll());
+  /** @param {string} storeName @returns {Promise<any[]>} */
+  async readAll(storeName) {
+    return awaitRequest((await this.#openTransaction(storeName)).objectStore(storeName).getAll());
   }
 
   /**
@@ -152,66 +152,66 @@ export class Keep {
    * @param {string} place
    * @param {number} epsilon
    */
-  async budget(place, epsilon) {
-    const [reports, allowed] = await Promise.all([this.all("report"), this.#read("setting", "allowed")]);
-    return sumOf(reports, allowed, place, epsilon);
+  async readBudget(place, epsilon) {
+    const [reports, allowed] = await Promise.all([this.readAll("report"), this.#readValue("setting", "allowed")]);
+    return computeBudget(reports, allowed, place, epsilon);
   }
 
   /**
    * Keep a report for good, before it leaves.
-   * @param {Kept} report
-   * @param {number} [allow] What the person allows in total, said now.
-   * @returns {Promise<Kept>} The one that is kept: another one, if another tab was first.
+   * @param {StoredReport} report
+   * @param {number} [newLimit] What the person allows in total, said now.
+   * @returns {Promise<StoredReport>} The one that is kept: another one, if another tab was first.
    */
-  async add(report, allow) {
-    return this.#change(["report", "question", "setting"], async ({ report: reports, question, setting }) => {
-      const known = await done(reports.get(report.place));
-      if (known !== undefined) return known;
-      const allowed = await done(setting.get("allowed"));
-      const sum = sumOf(await done(reports.getAll()), allowed, report.place, report.epsilon);
-      const most = Math.max(sum.allowed, allow ?? 0);
-      if (sum.total > most * (1 + TOLERANCE)) throw new BudgetError(sum.spent, sum.total, most);
-      if (allowed === undefined || most > allowed) await done(setting.put(most, "allowed"));
-      await done(reports.add(report));
-      await done(question.delete(report.place)); // the report knows it, and the code that came with it
+  async addReport(report, newLimit) {
+    return this.#runTransaction(["report", "question", "setting"], async ({ report: reports, question, setting }) => {
+      const storedReport = await awaitRequest(reports.get(report.place));
+      if (storedReport !== undefined) return storedReport;
+      const allowed = await awaitRequest(setting.get("allowed"));
+      const budget = computeBudget(await awaitRequest(reports.getAll()), allowed, report.place, report.epsilon);
+      const limit = Math.max(budget.allowed, newLimit ?? 0);
+      if (budget.total > limit * (1 + BUDGET_TOLERANCE)) throw new BudgetError(budget.spent, budget.total, limit);
+      if (allowed === undefined || limit > allowed) await awaitRequest(setting.put(limit, "allowed"));
+      await awaitRequest(reports.add(report));
+      await awaitRequest(question.delete(report.place)); // the report knows it, and the code that came with it
       return report;
     });
   }
 
   /**
    * What is kept at the place of a report: the report itself again, if the store was cleared.
-   * @param {Kept} before
-   * @returns {Promise<Kept>}
+   * @param {StoredReport} fallback
+   * @returns {Promise<StoredReport>}
    */
-  async restored(before) {
-    return (await this.report(before.place)) ?? this.#change(["report"], async ({ report }) => {
-      const known = await done(report.get(before.place));
-      if (known === undefined) await done(report.add(before));
-      return known ?? before;
+  async restoreReport(fallback) {
+    return (await this.readReport(fallback.place)) ?? this.#runTransaction(["report"], async ({ report }) => {
+      const storedReport = await awaitRequest(report.get(fallback.place));
+      if (storedReport === undefined) await awaitRequest(report.add(fallback));
+      return storedReport ?? fallback;
     });
   }
 
   /**
    * Change what is kept about a report; never the report itself.
-   * @param {Kept} before It is kept again, if the store was cleared.
-   * @param {(kept: Kept) => Partial<Omit<Kept, "place" | "id" | "question">>} change
-   * @returns {Promise<Kept>}
+   * @param {StoredReport} fallback It is kept again, if the store was cleared.
+   * @param {(current: StoredReport) => Partial<Omit<StoredReport, "place" | "id" | "question">>} change
+   * @returns {Promise<StoredReport>}
    */
-  async update(before, change) {
-    return this.#change(["report"], async ({ report }) => {
-      const kept = (await done(report.get(before.place))) ?? before, made = { ...kept, ...change(kept) };
-      if (made.text !== null && made.text !== kept.text) throw new Error("what was drawn does not change");
-      await done(report.put(made));
-      return made;
+  async updateReport(fallback, change) {
+    return this.#runTransaction(["report"], async ({ report }) => {
+      const current = (await awaitRequest(report.get(fallback.place))) ?? fallback, changed = { ...current, ...change(current) };
+      if (changed.text !== null && changed.text !== current.text) throw new Error("what was drawn does not change");
+      await awaitRequest(report.put(changed));
+      return changed;
     });
   }
 }
 
-/** @type {(reports: Kept[], allowed: number | undefined, place: string, epsilon: number) => { spent: number, total: number, allowed: number, others: number }} */
-function sumOf(reports, allowed, place, epsilon) {
-  const others = reports.filter((one) => one.place !== place && one.epsilon < Infinity);
-  const spent = others.reduce((sum, one) => sum + one.epsilon, 0);
+/** @type {(reports: StoredReport[], allowed: number | undefined, place: string, epsilon: number) => { spent: number, total: number, allowed: number, otherSurveys: number }} */
+function computeBudget(reports, allowed, place, epsilon) {
+  const otherReports = reports.filter((report) => report.place !== place && report.epsilon < Infinity);
+  const spent = otherReports.reduce((sum, report) => sum + report.epsilon, 0);
   // whoever answers without protection has said so; the first collection sets what later ones may spend
   const cost = epsilon < Infinity ? epsilon : 0;
-  return { spent, total: spent + cost, allowed: allowed ?? cost, others: others.length };
+  return { spent, total: spent + cost, allowed: allowed ?? cost, otherSurveys: otherReports.length };
 }

@@ -5,143 +5,143 @@
  * @module mechanisms
  */
 
-import { placesOf } from "./random.js";
+import { findPlaces } from "./random.js";
 
 /** @import { Source } from "./random.js" */
-/** @import { Law, Plain } from "./types" */
+/** @import { Law, Plain } from "./types.js" */
 
-const ONE = 1n << 64n; // probabilities are integers over 2^64
+const TWO_TO_64 = 1n << 64n; // probabilities are integers over 2^64
 
 /**
  * Frequency oracles: the cell of one respondent becomes the integers that are sent.
- * @type {{ [name: string]: (source: Source, the: Plain, value: number) => number[] }}
+ * @type {{ [name: string]: (source: Source, params: Plain, value: number) => number[] }}
  */
-export const CELLS = {
-  de: (source, the, value) => [orAnother(source, the.size, the.p, value)],
-  ss(source, the, value) {
-    const member = source.coin(the.p);
-    if (the.subset ** 2 < the.size) {
+export const CELL_ORACLES = {
+  de: (source, params, value) => [perturbCell(source, params.size, params.p, value)],
+  ss(source, params, value) {
+    const hasTruth = source.coin(params.p);
+    if (params.subset ** 2 < params.size) {
       // the others are numbered without the truth
-      const set = source.subset(the.size - 1, the.subset).map((one) => one + Number(one >= value));
-      const [place] = source.integers(the.subset, 1);
-      if (member) set[place] = value;
+      const set = source.subset(params.size - 1, params.subset).map((cell) => cell + Number(cell >= value));
+      const [place] = source.integers(params.subset, 1);
+      if (hasTruth) set[place] = value;
       return set.sort((a, b) => a - b); // a set has no order: the place would give the truth away
     }
     for (;;) {
-      const keys = source.halves(the.size);
-      keys[value] = member ? 0 : 2 ** 32 - 1;
-      const edge = [...keys].sort((a, b) => a - b)[the.subset - 1];
-      const set = placesOf(keys.map((key) => key <= edge));
-      if (set.length === the.subset) return set;
+      const keys = source.halves(params.size);
+      keys[value] = hasTruth ? 0 : 2 ** 32 - 1;
+      const limit = [...keys].sort((a, b) => a - b)[params.subset - 1];
+      const set = findPlaces(keys.map((key) => key <= limit));
+      if (set.length === params.subset) return set;
     }
   },
-  sue: unary,
-  oue: unary,
-  the: unary,
-  she(source, the, value) {
-    const noisy = source.laplace(the.scale, 16n, the.size);
-    noisy[value] += BigInt(the.unit);
-    return cut(noisy, the.furthest);
+  sue: perturbBits,
+  oue: perturbBits,
+  the: perturbBits,
+  she(source, params, value) {
+    const noisy = source.laplace(params.scale, 16n, params.size);
+    noisy[value] += BigInt(params.unit);
+    return clampNumbers(noisy, params.furthest);
   },
-  hr(source, the, value) {
-    const row = value + 1, [index] = source.integers(the.order, 1);
-    const supports = odd(index & row) === 0;
-    return [supports === source.coin(the.p) ? index : index ^ (row & -row)];
+  hr(source, params, value) {
+    const row = value + 1, [index] = source.integers(params.order, 1);
+    const supports = hasOddParity(index & row) === 0;
+    return [supports === source.coin(params.p) ? index : index ^ (row & -row)];
   },
-  olh(source, the, value) {
-    const [a, b, c] = [0, 1, 2].map(() => source.integers(the.prime, 1)[0]);
-    const hashed = (((a * value + b) % the.prime) * value + c) % the.prime % the.hashes;
-    return [a, b, c, orAnother(source, the.hashes, the.p, hashed)];
+  olh(source, params, value) {
+    const [a, b, c] = [0, 1, 2].map(() => source.integers(params.prime, 1)[0]);
+    const hashed = (((a * value + b) % params.prime) * value + c) % params.prime % params.hashes;
+    return [a, b, c, perturbCell(source, params.hashes, params.p, hashed)];
   },
 };
 
 /** @type {(source: Source, size: number, truth: bigint, value: number) => number} */
-function orAnother(source, size, truth, value) {
+function perturbCell(source, size, truth, value) {
   const offset = source.integers(size - 1, 1)[0] + 1; // never zero: that would be the truth again
   return source.coin(truth) ? value : (value + offset) % size;
 }
 
-/** @type {(source: Source, the: Plain, value: number) => number[]} */
-function unary(source, the, value) {
-  const flags = source.coins(the.q, 8 * Math.ceil(the.size / 8)).slice(0, the.size);
-  flags[value] = source.coin(the.p);
-  const words = new Array(Math.ceil(the.size / 16)).fill(0);
-  flags.forEach((flag, place) => (words[place >> 4] += flag ? 1 << (place & 15) : 0));
-  return words;
+/** @type {(source: Source, params: Plain, value: number) => number[]} */
+function perturbBits(source, params, value) {
+  const flags = source.coins(params.q, 8 * Math.ceil(params.size / 8)).slice(0, params.size);
+  flags[value] = source.coin(params.p);
+  const packed = new Array(Math.ceil(params.size / 16)).fill(0);
+  flags.forEach((flag, place) => (packed[place >> 4] += flag ? 1 << (place & 15) : 0));
+  return packed;
 }
 
 /** @param {number} number Whether an integer below 2^31 has an odd count of ones. */
-function odd(number) {
+function hasOddParity(number) {
   for (let shift = 16; shift; shift >>= 1) number ^= number >> shift;
   return number & 1;
 }
 
-/** @type {(numbers: bigint[], most: number) => number[]} */
-function cut(numbers, most) {
-  const limit = BigInt(most);
-  return numbers.map((one) => Number(one > limit ? limit : one < -limit ? -limit : one));
+/** @type {(numbers: bigint[], bound: number) => number[]} */
+function clampNumbers(numbers, bound) {
+  const limit = BigInt(bound);
+  return numbers.map((number) => Number(number > limit ? limit : number < -limit ? -limit : number));
 }
 
 /**
  * Mean oracles: the grid integers of one respondent become the integers that are sent.
- * @type {{ [name: string]: (source: Source, the: Plain, levels: number[]) => number[] }}
+ * @type {{ [name: string]: (source: Source, params: Plain, levels: number[]) => number[] }}
  */
-export const MEANS = {
-  laplace(source, the, levels) {
-    const noise = source.laplace(the.scale_2_32, 32n, levels.length);
-    return cut(noise.map((one, i) => one + BigInt(levels[i])), the.largest);
+export const MEAN_ORACLES = {
+  laplace(source, params, levels) {
+    const noise = source.laplace(params.scale_2_32, 32n, levels.length);
+    return clampNumbers(noise.map((value, i) => value + BigInt(levels[i])), params.largest);
   },
-  duchi(source, the, levels) {
+  duchi(source, params, levels) {
     const words = source.words(levels.length);
-    return levels.map((level, i) => Number(words[i] < ONE / 2n + BigInt(level) * the.slope));
+    return levels.map((level, i) => Number(words[i] < TWO_TO_64 / 2n + BigInt(level) * params.slope));
   },
-  "duchi-many"(source, the, levels) {
-    const drawn = source.integers(2 * the.resolution, levels.length);
-    const pattern = source.coins(ONE / 2n, the.signs);
-    const most = 2 * placesOf(pattern).length > the.signs;
-    const negate = most !== source.coin(the.agree);
+  "duchi-many"(source, params, levels) {
+    const draws = source.integers(2 * params.resolution, levels.length);
+    const pattern = source.coins(TWO_TO_64 / 2n, params.signs);
+    const majority = 2 * findPlaces(pattern).length > params.signs;
+    const negate = majority !== source.coin(params.agree);
     return levels.map((level, i) => {
-      const plus = drawn[i] < the.resolution + level, agrees = pattern[i] !== negate;
+      const plus = draws[i] < params.resolution + level, agrees = pattern[i] !== negate;
       return Number(plus === agrees);
     });
   },
-  piecewise(source, the, levels) {
-    const inside = source.coins(the.inside, levels.length), width = 2 * the.half + 1;
-    const near = source.integers(width, levels.length);
-    const far = source.integers(2 * the.resolution, levels.length);
+  piecewise(source, params, levels) {
+    const inside = source.coins(params.inside, levels.length), width = 2 * params.half + 1;
+    const insideOffsets = source.integers(width, levels.length);
+    const outsideLevels = source.integers(2 * params.resolution, levels.length);
     return levels.map((level, i) => {
-      const first = level - the.half, other = far[i] - the.largest;
-      if (inside[i]) return first + near[i];
-      return other >= first ? other + width : other; // skip the window
+      const windowStart = level - params.half, outsideLevel = outsideLevels[i] - params.largest;
+      if (inside[i]) return windowStart + insideOffsets[i];
+      return outsideLevel >= windowStart ? outsideLevel + width : outsideLevel; // skip the window
     });
   },
-  hybrid(source, the, levels) {
-    const first = source.coins(the.share, levels.length);
-    const near = MEANS.piecewise(source, the.piecewise, levels);
-    const plus = MEANS.duchi(source, the.duchi, levels);
-    return levels.map((_, i) => (first[i] ? near[i] : plus[i] ? the.sign : -the.sign));
+  hybrid(source, params, levels) {
+    const usesPiecewise = source.coins(params.share, levels.length);
+    const piecewise = MEAN_ORACLES.piecewise(source, params.piecewise, levels);
+    const duchiSigns = MEAN_ORACLES.duchi(source, params.duchi, levels);
+    return levels.map((_, i) => (usesPiecewise[i] ? piecewise[i] : duchiSigns[i] ? params.sign : -params.sign));
   },
-  "one-bit": sampled,
-  "piecewise-many": sampled,
-  "hybrid-many": sampled,
+  "one-bit": perturbSampled,
+  "piecewise-many": perturbSampled,
+  "hybrid-many": perturbSampled,
 };
 
-/** @type {(source: Source, the: Plain, levels: number[]) => number[]} */
-function sampled(source, the, levels) {
-  const chosen = source.subset(the.size, the.sampled).sort((a, b) => a - b);
-  const said = MEANS[the.each.mechanism](source, the.each, chosen.map((place) => levels[place]));
-  return chosen.flatMap((place, i) => [place, said[i]]);
+/** @type {(source: Source, params: Plain, levels: number[]) => number[]} */
+function perturbSampled(source, params, levels) {
+  const chosen = source.subset(params.size, params.sampled).sort((a, b) => a - b);
+  const outputs = MEAN_ORACLES[params.each.mechanism](source, params.each, chosen.map((place) => levels[place]));
+  return chosen.flatMap((place, i) => [place, outputs[i]]);
 }
 
 /**
  * Numbers in [-1, 1] rounded at random to one of their two neighbours on the grid.
  * @type {(source: Source, resolution: number, numbers: number[]) => number[]}
  */
-function onGrid(source, resolution, numbers) {
+function roundToGrid(source, resolution, numbers) {
   const words = source.words(numbers.length);
   return numbers.map((number, i) => {
-    const steps = Math.abs(number) * resolution, whole = Math.floor(steps); // exact: a power of two
-    const level = whole + Number(words[i] < BigInt(Math.floor((steps - whole) * 2 ** 64)));
+    const steps = Math.abs(number) * resolution, wholeSteps = Math.floor(steps); // exact: a power of two
+    const level = wholeSteps + Number(words[i] < BigInt(Math.floor((steps - wholeSteps) * 2 ** 64)));
     return number < 0 ? 0 - level : level;
   });
 }
@@ -149,25 +149,25 @@ function onGrid(source, resolution, numbers) {
 /**
  * Response models: the answers of one group become those that are sent.
  * @type {{ [name: string]:
- *   (source: Source, the: Plain, truth: number[], personal: number[] | null) => number[] }}
+ *   (source: Source, params: Plain, truth: number[], personal: number[] | null) => number[] }}
  */
 const RESPONSES = {
-  unrelated(source, the, truth, personal) {
-    const kept = source.coin(the.theta);
-    const other = personal ?? drawnFrom(source, the.laws, the.sizes);
-    return kept ? truth : other;
+  unrelated(source, params, truth, personal) {
+    const keepsTruth = source.coin(params.theta);
+    const otherAnswers = personal ?? drawAnswers(source, params.laws, params.sizes);
+    return keepsTruth ? truth : otherAnswers;
   },
-  related: (source, the, truth) => (source.coin(the.theta) ? truth : truth.map((one) => 1 - one)),
+  related: (source, params, truth) => (source.coin(params.theta) ? truth : truth.map((cell) => 1 - cell)),
 };
 
 /** @type {(source: Source, laws: Law[], sizes: number[]) => number[]} */
-function drawnFrom(source, laws, sizes) {
+function drawAnswers(source, laws, sizes) {
   const answers = sizes.map(() => 0);
   for (const { places, weights } of laws) {
-    let cell = place(source, weights);
-    for (const one of [...places].reverse()) { // the last place varies fastest
-      answers[one] = cell % sizes[one];
-      cell = Math.floor(cell / sizes[one]);
+    let cell = drawPlace(source, weights);
+    for (const place of [...places].reverse()) { // the last place varies fastest
+      answers[place] = cell % sizes[place];
+      cell = Math.floor(cell / sizes[place]);
     }
   }
   return answers;
@@ -177,15 +177,15 @@ function drawnFrom(source, laws, sizes) {
  * A place, drawn by whole-number weights.
  * @type {(source: Source, weights: number[]) => number}
  */
-export function place(source, weights) {
-  let [left] = source.integers(sumOf(weights), 1), found = 0;
-  while (left >= weights[found]) left -= weights[found++];
-  return found;
+export function drawPlace(source, weights) {
+  let [remaining] = source.integers(addUp(weights), 1), place = 0;
+  while (remaining >= weights[place]) remaining -= weights[place++];
+  return place;
 }
 
 /** @param {number[]} numbers */
-function sumOf(numbers) {
-  return numbers.reduce((sum, one) => sum + one, 0);
+function addUp(numbers) {
+  return numbers.reduce((sum, number) => sum + number, 0);
 }
 
 /**
@@ -198,27 +198,27 @@ function sumOf(numbers) {
  * @returns {number[]}
  */
 export function perturb(name, parameters, input, source, personal = null) {
-  const the = parsed(parameters);
-  if (Object.hasOwn(CELLS, name)) return CELLS[name](source, the, input);
-  if (Object.hasOwn(RESPONSES, name)) return RESPONSES[name](source, the, input, personal);
-  if (!Object.hasOwn(MEANS, name)) throw new RangeError(`no mechanism ${name} here`);
-  return MEANS[name](source, the, onGrid(source, the.resolution, input));
+  const params = parseParameters(parameters);
+  if (Object.hasOwn(CELL_ORACLES, name)) return CELL_ORACLES[name](source, params, input);
+  if (Object.hasOwn(RESPONSES, name)) return RESPONSES[name](source, params, input, personal);
+  if (!Object.hasOwn(MEAN_ORACLES, name)) throw new RangeError(`no mechanism ${name} here`);
+  return MEAN_ORACLES[name](source, params, roundToGrid(source, params.resolution, input));
 }
 
-const WIDE = ["p", "q", "theta", "inside", "share", "agree", "slope", "scale", "scale_2_32"];
+const BIG_PARAMETERS = ["p", "q", "theta", "inside", "share", "agree", "slope", "scale", "scale_2_32"];
 
 /**
  * Parameters with big integers where the document has decimal strings.
  * @param {Plain} parameters
  * @returns {Plain}
  */
-function parsed(parameters) {
+function parseParameters(parameters) {
   /** @type {Plain} */
-  const the = {};
+  const result = {};
   for (const [name, value] of Object.entries(parameters)) {
-    if (typeof value === "string" && WIDE.includes(name)) the[name] = BigInt(value);
-    else if (name === "largest") the[name] = Number(value);
-    else the[name] = ["each", "piecewise", "duchi"].includes(name) ? parsed(value) : value;
+    if (typeof value === "string" && BIG_PARAMETERS.includes(name)) result[name] = BigInt(value);
+    else if (name === "largest") result[name] = Number(value);
+    else result[name] = ["each", "piecewise", "duchi"].includes(name) ? parseParameters(value) : value;
   }
-  return the;
+  return result;
 }

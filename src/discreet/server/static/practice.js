@@ -8,33 +8,34 @@
 
 import { perturb, SystemSource } from "./draw.js";
 import { factsOf } from "./promise.js";
-import { h, number, say } from "./show.js";
+import { formatNumber, h, say } from "./show.js";
 
 /** @import { Collection } from "./draw.js" */
-/** @import { Plain } from "./types" */
+/** @import { Plain } from "./types.js" */
 
-const RADIOS = 12, STEPS = 11;
+const MAX_RADIOS = 12; // more answers are a list to choose from
+const PRACTICE_LEVELS = 11; // numbers to choose from, evenly spaced over [-1, 1]
 
 /**
  * Which cells a message speaks for: the list that it stands for.
  * @param {string} mechanism
- * @param {Plain} the Its parameters, as in a document.
+ * @param {Plain} params Its parameters, as in a document.
  * @param {number[]} value What is sent.
  * @returns {number[]}
  */
-export function listed(mechanism, the, value) {
+export function listCells(mechanism, params, value) {
   /** @param {number} bits */
-  const even = (bits) => bits.toString(2).replaceAll("0", "").length % 2 === 0;
+  const hasEvenParity = (bits) => bits.toString(2).replaceAll("0", "").length % 2 === 0;
   const [a, b, c, hashed] = value;
   /** @type {{ [name: string]: (cell: number) => boolean }} */
-  const tests = {
+  const listers = {
     de: (cell) => cell === a,
     ss: (cell) => value.includes(cell),
-    hr: (cell) => even(a & (cell + 1)),
-    olh: (cell) => (((a * cell + b) % the.prime) * cell + c) % the.prime % the.hashes === hashed,
+    hr: (cell) => hasEvenParity(a & (cell + 1)),
+    olh: (cell) => (((a * cell + b) % params.prime) * cell + c) % params.prime % params.hashes === hashed,
   };
-  const test = tests[mechanism] ?? ((cell) => ((value[cell >> 4] >> (cell & 15)) & 1) === 1);
-  return Array.from({ length: the.size }, (_, cell) => cell).filter(test);
+  const isListed = listers[mechanism] ?? ((cell) => ((value[cell >> 4] >> (cell & 15)) & 1) === 1);
+  return Array.from({ length: params.size }, (_, cell) => cell).filter(isListed);
 }
 
 /**
@@ -44,67 +45,67 @@ export function listed(mechanism, the, value) {
  * @param {number} question
  * @returns {{ kind: "answers" | "set" | "coded", size: number, draw: (cell: number) => number[] }}
  */
-export function trial(collection, question) {
+export function makeTrial(collection, question) {
   const source = new SystemSource();
   if (collection.kind === "questionnaire") {
     const { model, theta } = collection.document.channels[0];
-    const the = { theta, laws: [{ places: [0], weights: [1, 1] }], sizes: [2] };
-    return { kind: "answers", size: 2, draw: (cell) => perturb(model, the, [cell], source) };
+    const params = { theta, laws: [{ places: [0], weights: [1, 1] }], sizes: [2] };
+    return { kind: "answers", size: 2, draw: (cell) => perturb(model, params, [cell], source) };
   }
   const { mechanism, parameters, power, features } = collection.document.questions[question], { size } = parameters;
   const [{ sent }] = factsOf(collection, question);
   if (power) { // numbers of one class stand in every so many places; the others are zero
     const classes = size / features.length;
     /** @type {(cell: number) => number[]} */
-    const vector = (cell) => Array.from({ length: size }, (_, place) => (place % classes ? 0 : (2 * cell) / (STEPS - 1) - 1));
-    return { kind: "coded", size: STEPS, draw: (cell) => perturb(mechanism, parameters, vector(cell), source) };
+    const makeVector = (cell) => Array.from({ length: size }, (_, place) => (place % classes ? 0 : (2 * cell) / (PRACTICE_LEVELS - 1) - 1));
+    return { kind: "coded", size: PRACTICE_LEVELS, draw: (cell) => perturb(mechanism, parameters, makeVector(cell), source) };
   }
   /** @param {number} cell */
   const draw = (cell) => perturb(mechanism, parameters, cell, source);
   if (sent === "noise") return { kind: "coded", size, draw };
-  return { kind: sent === "set" ? "set" : "answers", size, draw: (cell) => listed(mechanism, parameters, draw(cell)) };
+  return { kind: sent === "set" ? "set" : "answers", size, draw: (cell) => listCells(mechanism, parameters, draw(cell)) };
 }
 
 /**
  * The screen.
- * @param {(heading: string, ...content: any[]) => void} show
+ * @param {(heading: string, ...content: any[]) => void} renderScreen
  * @param {Collection} collection
  * @param {number} question
- * @param {() => void} back
+ * @param {() => void} goBack
  */
-export function practice(show, collection, question, back) {
-  const { kind, size, draw } = trial(collection, question), drinks = kind === "answers" && size === 2;
-  const names = drinks ? [say("practice.tea"), say("practice.coffee")] : Array.from({ length: size }, (_, k) => number(k + 1));
-  const asked = drinks ? say("practice.question") : say("practice.number", { total: size });
-  const key = kind === "answers" ? "practice" : `practice.${kind}`;
-  let said = -1, times = 0, same = 0;
-  const result = h("p", { class: "drawn", role: "status" }), count = h("p", {}), meaning = h("p", {});
+export function renderPractice(renderScreen, collection, question, goBack) {
+  const { kind, size, draw } = makeTrial(collection, question), isTwoChoice = kind === "answers" && size === 2;
+  const names = isTwoChoice ? [say("practice.tea"), say("practice.coffee")] : Array.from({ length: size }, (_, k) => formatNumber(k + 1));
+  const questionText = isTwoChoice ? say("practice.question") : say("practice.number", { total: size });
+  const textKey = kind === "answers" ? "practice" : `practice.${kind}`;
+  let chosenCell = -1, drawCount = 0, truthCount = 0;
+  const resultLine = h("p", { class: "drawn", role: "status" }), countLine = h("p", {}), meaningLine = h("p", {});
   const problem = h("p", { class: "problem", role: "alert", id: "practice-problem" }), log = h("ol", { class: "log", "aria-hidden": "true" });
-  const choose = (/** @type {number} */ cell) => {
-    if (cell !== said) { times = same = 0; log.replaceChildren(); }
-    said = cell;
+  const chooseCell = (/** @type {number} */ cell) => {
+    if (cell !== chosenCell) { drawCount = truthCount = 0; log.replaceChildren(); }
+    chosenCell = cell;
     problem.replaceChildren();
   };
-  const act = (/** @type {Event} */ event) => {
+  const drawOnce = (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (said < 0) return problem.replaceChildren(say("problem.missing"));
-    const sent = draw(said), holds = kind !== "coded" && sent.includes(said);
-    const answer = (kind === "coded" ? sent.map((one) => number(one, 6)) : sent.map((one) => names[one])).join(" · ") || say("practice.empty");
-    times += 1;
-    same += Number(holds);
-    result.replaceChildren(say(`${key}.sent`, { count: times, answer }));
-    count.replaceChildren(say(`${key}.count`, { count: times, same }));
-    meaning.replaceChildren(say(`${key}.meaning`, { answer }));
-    log.append(h("li", { class: kind === "coded" ? "" : holds ? "truth" : "other" }, kind === "set" && size > RADIOS ? number(times) : answer));
+    if (chosenCell < 0) return problem.replaceChildren(say("problem.missing"));
+    const sent = draw(chosenCell), holdsTruth = kind !== "coded" && sent.includes(chosenCell);
+    const answer = (kind === "coded" ? sent.map((value) => formatNumber(value, 6)) : sent.map((cell) => names[cell])).join(" · ") || say("practice.empty");
+    drawCount += 1;
+    truthCount += Number(holdsTruth);
+    resultLine.replaceChildren(say(`${textKey}.sent`, { count: drawCount, answer }));
+    countLine.replaceChildren(say(`${textKey}.count`, { count: drawCount, same: truthCount }));
+    meaningLine.replaceChildren(say(`${textKey}.meaning`, { answer }));
+    log.append(h("li", { class: kind === "coded" ? "" : holdsTruth ? "truth" : "other" }, kind === "set" && size > MAX_RADIOS ? formatNumber(drawCount) : answer));
     while (log.children.length > 30) log.firstChild?.remove();
     return undefined;
   };
-  const radios = names.map((name, cell) => h("label", { class: "choice" }, h("input", { type: "radio", name: "practice", "aria-describedby": problem.id, change: () => choose(cell) }), h("span", {}, name)));
-  const list = h("select", { "aria-label": asked, "aria-describedby": problem.id, change: (/** @type {any} */ event) => choose(event.target.selectedIndex - 1) },
+  const radios = names.map((name, cell) => h("label", { class: "choice" }, h("input", { type: "radio", name: "practice", "aria-describedby": problem.id, change: () => chooseCell(cell) }), h("span", {}, name)));
+  const menu = h("select", { "aria-label": questionText, "aria-describedby": problem.id, change: (/** @type {any} */ event) => chooseCell(event.target.selectedIndex - 1) },
     h("option", {}, say("answer.choose")), ...names.map((name) => h("option", {}, name)));
-  show(say("practice.title"), h("p", { class: "note" }, say("practice.never")),
-    h("form", { submit: act, novalidate: true, autocomplete: "off" },
-      h("fieldset", {}, h("legend", {}, asked), ...(size > RADIOS ? [list] : radios), problem),
-      h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, say("practice.draw")), h("button", { type: "button", click: back }, say("practice.done")))),
-    result, count, meaning, log);
+  renderScreen(say("practice.title"), h("p", { class: "note" }, say("practice.never")),
+    h("form", { submit: drawOnce, novalidate: true, autocomplete: "off" },
+      h("fieldset", {}, h("legend", {}, questionText), ...(size > MAX_RADIOS ? [menu] : radios), problem),
+      h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, say("practice.draw")), h("button", { type: "button", click: goBack }, say("practice.done")))),
+    resultLine, countLine, meaningLine, log);
 }

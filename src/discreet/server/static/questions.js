@@ -6,122 +6,140 @@
  */
 
 import { DrawError } from "./draw.js";
-import { h, number, say } from "./show.js";
+import { readNumber } from "./numbers.js";
+import { formatNumber, h, say } from "./show.js";
 
 /** @import { Collection } from "./draw.js" */
-/** @import { Choice, Plain } from "./types" */
+/** @import { Choice, Plain } from "./types.js" */
 
 /**
- * @typedef {{ names: string[], personal: boolean, title?: string, steps?: string[] }} Asked
- * @typedef {(name: string) => { wording: string, hint: string, answers: string[], personal: string }} WordsOf
+ * @typedef {{ names: string[], personal: boolean, title?: string, steps?: string[] }} QuestionScreen
+ * @typedef {(name: string) => { wording: string, hint: string, answers: string[], personal: string }} GetWords
  */
 
-const RADIOS = 12;
-/** From so many answers on they are a list to choose from. */
+const MAX_RADIOS = 12; // more answers are a list to choose from
 
 /**
  * A form for one screen.
  * @param {Collection} collection
- * @param {Asked} asked
- * @param {WordsOf} wordsOf
+ * @param {QuestionScreen} screen
+ * @param {GetWords} getWords
  * @param {Map<string, any>} answers Read, and written when all of this screen fits.
- * @param {() => void} next
+ * @param {() => void} onAnswered
  */
-export function asker(collection, asked, wordsOf, answers, next) {
-  const single = asked.names.length === 1 && !asked.title;
-  const parts = asked.names.map((name) => partOf(collection, name, asked.personal, wordsOf(name), answers, single));
-  const submit = (/** @type {Event} */ event) => {
+export function makeQuestionForm(collection, screen, getWords, answers, onAnswered) {
+  const isSingle = screen.names.length === 1 && !screen.title;
+  const fields = screen.names.map((name) => makeField(collection, name, screen.personal, getWords(name), answers, isSingle));
+  const submitForm = (/** @type {Event} */ event) => {
     event.preventDefault();
-    const wrong = parts.filter((part) => !part.checked());
-    if (wrong.length) return wrong[0].focus();
-    parts.forEach((part) => answers.set(part.key, part.answer()));
-    return next();
+    const invalidFields = fields.filter((field) => !field.validateAnswer());
+    if (invalidFields.length) return invalidFields[0].focus();
+    fields.forEach((field) => answers.set(field.key, field.readAnswer()));
+    return onAnswered();
   };
-  const words = wordsOf(asked.names[0]);
-  const heading = asked.title ?? (asked.personal ? words.personal : words.wording);
-  const form = h("form", { submit, novalidate: true, autocomplete: "off" },
-    asked.steps && h("ol", { class: "steps" }, ...asked.steps.map((step) => h("li", {}, step))),
-    ...parts.map((part) => part.element));
+  const words = getWords(screen.names[0]);
+  const heading = screen.title ?? (screen.personal ? words.personal : words.wording);
+  const form = h("form", { submit: submitForm, novalidate: true, autocomplete: "off" },
+    screen.steps && h("ol", { class: "steps" }, ...screen.steps.map((step) => h("li", {}, step))),
+    ...fields.map((field) => field.element));
   return { form, heading };
 }
 
 /** Where an answer is held. @type {(name: string, personal: boolean) => string} */
-export const keyOf = (name, personal) => (personal ? `personal|${name}` : name);
+export const makeAnswerKey = (name, personal) => (personal ? `personal|${name}` : name);
 
 /** @type {(choice: Choice, labels: string[]) => string} */
-export function labelOf(choice, labels) {
+export function formatChoice(choice, labels) {
   if (choice.kind === "missing") return say("answer.missing");
   if (choice.kind === "other") return say("answer.other");
   if (choice.between) {
     const [low, high] = choice.between;
-    return low === high ? number(low, 6) : say("answer.between", { low: number(low, 6), high: number(high, 6) });
+    return low === high ? formatNumber(low, 6) : say("answer.between", { low: formatNumber(low, 6), high: formatNumber(high, 6) });
   }
   if (labels[choice.answer.cell]) return labels[choice.answer.cell];
-  return known(choice.label);
+  return translateLabel(choice.label);
 }
 
 /** @param {string} label The commonest answers are words of ours. */
-function known(label) {
+function translateLabel(label) {
   return ["yes", "no", "true", "false"].includes(label) ? say(`answer.${label}`) : label;
 }
 
-/** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<WordsOf>, answers: Map<string, any>, single: boolean) => any} */
-function partOf(collection, name, personal, words, answers, single) {
-  const key = keyOf(name, personal), choices = collection.choices(name), before = answers.get(key);
-  const id = `q-${collection.names.indexOf(name)}`, bounds = featureOf(collection, name);
+/** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<GetWords>, answers: Map<string, any>, isSingle: boolean) => any} */
+function makeField(collection, name, personal, words, answers, isSingle) {
+  const key = makeAnswerKey(name, personal), choices = collection.choices(name), previousAnswer = answers.get(key);
+  const id = `q-${collection.names.indexOf(name)}`, feature = findFeature(collection, name);
   const problem = h("p", { class: "problem", id: `${id}-problem`, role: "alert" });
-  const hinted = [words.hint && h("p", { class: "hint", id: `${id}-hint` }, words.hint)];
-  const described = [words.hint && `${id}-hint`, choices ? "" : `${id}-bounds`, `${id}-problem`].filter(Boolean).join(" ");
-  const named = single ? { "aria-labelledby": "heading" } : {};
-  const legend = !single && h("legend", {}, personal ? words.personal : words.wording);
+  const content = [words.hint && h("p", { class: "hint", id: `${id}-hint` }, words.hint)];
+  const describedBy = [words.hint && `${id}-hint`, choices ? "" : `${id}-bounds`, `${id}-problem`].filter(Boolean).join(" ");
+  const labelledBy = isSingle ? { "aria-labelledby": "heading" } : {};
+  const legend = !isSingle && h("legend", {}, personal ? words.personal : words.wording);
   /** @type {any} */
-  let field;
+  let input;
   /** @type {() => any} */
-  let answer;
+  let readAnswer;
   if (!choices) {
-    const skip = h("input", { type: "checkbox", id: `${id}-missing`, checked: before === null, change: () => { field.disabled = skip.checked; } });
-    field = h("input", { type: "text", inputmode: bounds.integer && bounds.lower >= 0 ? "numeric" : "decimal", id, autocomplete: "off", "aria-describedby": described,
-      ...(single ? named : { "aria-label": words.wording }), value: typeof before === "string" ? before : "", disabled: before === null });
-    answer = () => (bounds.optional && skip.checked ? null : field.value.trim().replace(/^([-+]?\d*),(\d+)$/, "$1.$2"));
-    const range = bounds.lower === null || bounds.lower === undefined ? "" : say(bounds.integer ? "answer.whole" : "answer.range", { low: number(bounds.lower, 6), high: number(bounds.upper, 6) });
-    hinted.push(h("p", { class: "hint", id: `${id}-bounds` }, range), field,
-      bounds.optional && h("label", { class: "choice", for: `${id}-missing` }, skip, h("span", {}, say("answer.missing"))));
-  } else if (choices.length > RADIOS) {
-    const options = choices.map((one) => h("option", { value: one.answer.cell, selected: before?.cell === one.answer.cell }, labelOf(one, words.answers)));
-    field = h("select", { id, "aria-describedby": described, ...(single ? named : { "aria-label": words.wording }) }, h("option", { selected: !before }, say("answer.choose")), ...options);
-    answer = () => (field.selectedIndex < 1 ? undefined : { cell: Number(field.value) });
-    hinted.push(field);
+    const skip = h("input", { type: "checkbox", id: `${id}-missing`, checked: previousAnswer === null, change: () => { input.disabled = skip.checked; } });
+    input = h("input", { type: "text", inputmode: feature.integer && feature.lower >= 0 ? "numeric" : "decimal", id, autocomplete: "off", "aria-describedby": describedBy,
+      ...(isSingle ? labelledBy : { "aria-label": words.wording }), value: typeof previousAnswer === "string" ? previousAnswer : "", disabled: previousAnswer === null });
+    readAnswer = () => {
+      if (feature.optional && skip.checked) return null;
+      const reading = readNumber(input.value, feature);
+      if ("question" in reading) throw new AmbiguousNumber(reading.question);
+      return reading.text;
+    };
+    const rangeHint = feature.lower === null || feature.lower === undefined ? "" : say(feature.integer ? "answer.whole" : "answer.range", { low: formatNumber(feature.lower, 6), high: formatNumber(feature.upper, 6) });
+    content.push(h("p", { class: "hint", id: `${id}-bounds` }, rangeHint), input,
+      feature.optional && h("label", { class: "choice", for: `${id}-missing` }, skip, h("span", {}, say("answer.missing"))));
+  } else if (choices.length > MAX_RADIOS) {
+    const options = choices.map((choice) => h("option", { value: choice.answer.cell, selected: previousAnswer?.cell === choice.answer.cell }, formatChoice(choice, words.answers)));
+    input = h("select", { id, "aria-describedby": describedBy, ...(isSingle ? labelledBy : { "aria-label": words.wording }) }, h("option", { selected: !previousAnswer }, say("answer.choose")), ...options);
+    readAnswer = () => (input.selectedIndex < 1 ? undefined : { cell: Number(input.value) });
+    content.push(input);
   } else {
-    const radios = choices.map((one) => h("input", { type: "radio", name: id, id: `${id}-${one.answer.cell}`, value: one.answer.cell, checked: before?.cell === one.answer.cell, "aria-describedby": described }));
-    field = radios[0];
-    answer = () => { const on = radios.find((one) => one.checked); return on && { cell: Number(on.value) }; };
-    hinted.push(...choices.map((one, k) => h("label", { class: "choice", for: `${id}-${one.answer.cell}` }, radios[k], h("span", {}, labelOf(one, words.answers)))));
+    const radios = choices.map((choice) => h("input", { type: "radio", name: id, id: `${id}-${choice.answer.cell}`, value: choice.answer.cell, checked: previousAnswer?.cell === choice.answer.cell, "aria-describedby": describedBy }));
+    input = radios[0];
+    readAnswer = () => { const selected = radios.find((radio) => radio.checked); return selected && { cell: Number(selected.value) }; };
+    content.push(...choices.map((choice, k) => h("label", { class: "choice", for: `${id}-${choice.answer.cell}` }, radios[k], h("span", {}, formatChoice(choice, words.answers)))));
   }
-  const checked = () => {
-    let reason = "";
+  const validateAnswer = () => {
+    let reason = "", values = formatBounds(feature);
     try {
-      const given = answer();
-      if (given === undefined) reason = "missing";
-      else collection.check(name, given);
+      const answer = readAnswer();
+      if (answer === undefined) reason = "missing";
+      else collection.check(name, answer);
     } catch (error) {
-      if (!(error instanceof DrawError)) throw error;
-      reason = ["number", "whole", "outside", "missing"].includes(error.reason) ? error.reason : "unknown";
+      if (error instanceof AmbiguousNumber) {
+        reason = "ambiguous";
+        values = { written: input.value.trim(), ...error.readings };
+      } else if (!(error instanceof DrawError)) throw error;
+      else reason = ["number", "whole", "outside", "missing"].includes(error.reason) ? error.reason : "unknown";
     }
-    problem.replaceChildren(...(reason ? [say(`problem.${reason === "missing" && !choices ? "empty" : reason}`, boundsOf(bounds))] : []));
-    field.toggleAttribute("aria-invalid", Boolean(reason));
-    if (reason) field.setAttribute("aria-invalid", "true");
+    problem.replaceChildren(...(reason ? [say(`problem.${reason === "missing" && !choices ? "empty" : reason}`, values)] : []));
+    input.toggleAttribute("aria-invalid", Boolean(reason));
+    if (reason) input.setAttribute("aria-invalid", "true");
     return !reason;
   };
-  const element = h("fieldset", choices && choices.length <= RADIOS ? named : {}, legend, ...hinted, problem);
-  return { key, element, answer, checked, focus: () => field.focus() };
+  const element = h("fieldset", choices && choices.length <= MAX_RADIOS ? labelledBy : {}, legend, ...content, problem);
+  return { key, element, readAnswer, validateAnswer, focus: () => input.focus() };
 }
 
-/** @param {Plain} feature */
-const boundsOf = (feature) => ({ low: number(feature.lower ?? 0, 6), high: number(feature.upper ?? 0, 6) });
+/** A number that can be read in two ways: the person is asked for one of them. */
+class AmbiguousNumber extends Error {
+  /** @param {[string, string]} spellings Of thousands, and of a fraction. */
+  constructor([thousands, fraction]) {
+    super("ambiguous");
+    const point = formatNumber(0.5).replace(/\p{Nd}/gu, "");
+    this.readings = { thousands, fraction: fraction.replace(".", point) };
+  }
+}
+
+/** @type {(feature: Plain) => { [name: string]: string }} */
+const formatBounds = (feature) => ({ low: formatNumber(feature.lower ?? 0, 6), high: formatNumber(feature.upper ?? 0, 6) });
 
 /** @type {(collection: Collection, name: string) => Plain} */
-function featureOf(collection, name) {
+function findFeature(collection, name) {
   const { schema, projection, questions } = collection.document;
-  const all = collection.kind === "plan" ? (projection ? projection.schema : schema).features : questions;
-  return all.find((/** @type {Plain} */ one) => one.name === name) ?? { optional: false };
+  const features = collection.kind === "plan" ? (projection ? projection.schema : schema).features : questions;
+  return features.find((/** @type {Plain} */ feature) => feature.name === name) ?? { optional: false };
 }

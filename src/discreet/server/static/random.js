@@ -6,10 +6,10 @@
  * @module random
  */
 
-const ONE = 1n << 64n; // probabilities are integers over 2^64
-const COINS = 1 << 18; // coins read at a time
-const NOISES = 1 << 15; // geometric draws read at a time
-const PIECE = 65536; // most that getRandomValues gives at once
+const TWO_TO_64 = 1n << 64n; // probabilities are integers over 2^64
+const COIN_BATCH = 1 << 18; // coins read at a time
+const NOISE_BATCH = 1 << 15; // geometric draws read at a time
+const MAX_BYTES = 65536; // most that getRandomValues gives at once
 
 /** Uniform bytes, and the exact draws that are made of them. A subclass gives the bytes. */
 export class Source {
@@ -47,26 +47,26 @@ export class Source {
    * @type {(below: number, count: number) => number[]}
    */
   integers(below, count) {
-    const wide = BigInt(below);
+    const bound = BigInt(below);
     /** @type {bigint[]} */
     let drawn;
     /** @type {boolean[]} */
     let refused;
     if (below <= 2 ** 32) {
-      const products = this.halves(count).map((half) => BigInt(half) * wide);
-      const edge = 2n ** 32n % wide;
+      const products = this.halves(count).map((half) => BigInt(half) * bound);
+      const threshold = 2n ** 32n % bound;
       drawn = products.map((product) => product >> 32n);
-      refused = products.map((product) => (product & 0xffffffffn) < edge);
+      refused = products.map((product) => (product & 0xffffffffn) < threshold);
     } else {
-      const shift = 64n - BigInt(bitLength(wide - 1n));
+      const shift = 64n - BigInt(countBits(bound - 1n));
       drawn = this.words(count).map((word) => word >> shift);
-      refused = drawn.map((value) => value >= wide);
+      refused = drawn.map((value) => value >= bound);
     }
     const values = drawn.map(Number);
-    const again = placesOf(refused);
-    if (again.length) {
-      const more = this.integers(below, again.length);
-      again.forEach((place, k) => (values[place] = more[k]));
+    const refusedPlaces = findPlaces(refused);
+    if (refusedPlaces.length) {
+      const redrawn = this.integers(below, refusedPlaces.length);
+      refusedPlaces.forEach((place, k) => (values[place] = redrawn[k]));
     }
     return values;
   }
@@ -76,19 +76,19 @@ export class Source {
    * @type {(threshold: bigint, count: number) => boolean[]}
    */
   coins(threshold, count) {
-    if (threshold === 0n || threshold === ONE) return new Array(count).fill(threshold === ONE);
-    const first = Number(threshold >> 56n), rest = threshold & ((1n << 56n) - 1n);
+    if (threshold === 0n || threshold === TWO_TO_64) return new Array(count).fill(threshold === TWO_TO_64);
+    const firstByte = Number(threshold >> 56n), lowBits = threshold & ((1n << 56n) - 1n);
     /** @type {boolean[]} */
     const flags = [];
-    for (let start = 0; start < count; start += COINS) {
-      const drawn = this.bytes(Math.min(COINS, count - start));
+    for (let start = 0; start < count; start += COIN_BATCH) {
+      const bytes = this.bytes(Math.min(COIN_BATCH, count - start));
       const ties = [];
-      for (const byte of drawn) {
-        if (byte === first && rest) ties.push(flags.length);
-        flags.push(byte < first);
+      for (const byte of bytes) {
+        if (byte === firstByte && lowBits) ties.push(flags.length);
+        flags.push(byte < firstByte);
       }
       const words = this.words(ties.length);
-      ties.forEach((place, k) => (flags[place] = words[k] >> 8n < rest));
+      ties.forEach((place, k) => (flags[place] = words[k] >> 8n < lowBits));
     }
     return flags;
   }
@@ -115,8 +115,8 @@ export class Source {
     }
     const order = Array.from({ length: pool }, (_, i) => i); // Fisher-Yates
     for (let i = 0; i < take; i++) {
-      const other = i + this.integers(pool - i, 1)[0];
-      [order[i], order[other]] = [order[other], order[i]];
+      const swapPlace = i + this.integers(pool - i, 1)[0];
+      [order[i], order[swapPlace]] = [order[swapPlace], order[i]];
     }
     return order.slice(0, take);
   }
@@ -128,10 +128,10 @@ export class Source {
   geometric(scale, shift, count) {
     /** @type {bigint[]} */
     const values = [];
-    for (let start = 0; start < count; start += NOISES) {
-      for (let word of this.words(Math.min(NOISES, count - start))) {
+    for (let start = 0; start < count; start += NOISE_BATCH) {
+      for (let word of this.words(Math.min(NOISE_BATCH, count - start))) {
         for (let bits = 64; ; bits += 64) {
-          const [low, high, fraction] = minusLog(word, bits);
+          const [low, high, fraction] = boundMinusLog(word, bits);
           if (high !== null && low * scale >> fraction + shift === high * scale >> fraction + shift) {
             values.push(low * scale >> fraction + shift);
             break;
@@ -149,7 +149,7 @@ export class Source {
    */
   laplace(scale, shift, count) {
     const plus = this.geometric(scale, shift, count), minus = this.geometric(scale, shift, count);
-    return plus.map((one, i) => one - minus[i]);
+    return plus.map((value, i) => value - minus[i]);
   }
 }
 
@@ -162,11 +162,11 @@ export class SystemSource extends Source {
    * @param {number} count
    */
   bytes(count) {
-    const drawn = new Uint8Array(count);
-    for (let start = 0; start < count; start += PIECE) {
-      crypto.getRandomValues(drawn.subarray(start, Math.min(start + PIECE, count)));
+    const bytes = new Uint8Array(count);
+    for (let start = 0; start < count; start += MAX_BYTES) {
+      crypto.getRandomValues(bytes.subarray(start, Math.min(start + MAX_BYTES, count)));
     }
-    return drawn;
+    return bytes;
   }
 }
 
@@ -197,13 +197,13 @@ export class Tape extends Source {
 }
 
 /** @param {bigint} number */
-function bitLength(number) {
+function countBits(number) {
   const digits = number.toString(16);
   return 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28;
 }
 
 /** @param {boolean[]} flags */
-export function placesOf(flags) {
+export function findPlaces(flags) {
   return flags.flatMap((flag, place) => (flag ? [place] : []));
 }
 
@@ -215,11 +215,11 @@ export function placesOf(flags) {
  * adds up 128 series and is taken `bits` times: the slack covers it.
  * @type {(word: bigint, bits: number) => [bigint, bigint | null, bigint]}
  */
-function minusLog(word, bits) {
+function boundMinusLog(word, bits) {
   const places = BigInt(2 * bits + 96), slack = BigInt(bits) << 16n;
-  const whole = BigInt(bits) * logTable(places)[64];
-  const upper = word ? whole - logOf(word, places) : whole; // word 0: its other end is ln 1
-  const low = (word ? upper - 2n * atanh(1n, 2n * word + 1n, places) : upper) - slack;
+  const upperEnd = BigInt(bits) * getLogTable(places)[64];
+  const upper = word ? upperEnd - computeLog(word, places) : upperEnd; // word 0: its other end is ln 1
+  const low = (word ? upper - 2n * computeAtanh(1n, 2n * word + 1n, places) : upper) - slack;
   return [low < 0n ? 0n : low, word ? upper + slack : null, places];
 }
 
@@ -227,37 +227,37 @@ function minusLog(word, bits) {
  * ln(number), for an integer of at least 1: ln(2^k) + ln((64 + j) / 64) + what is left.
  * @type {(number: bigint, places: bigint) => bigint}
  */
-function logOf(number, places) {
-  const k = BigInt(bitLength(number) - 1), table = logTable(places);
+function computeLog(number, places) {
+  const k = BigInt(countBits(number) - 1), table = getLogTable(places);
   const j = Number((number << 6n >> k) & 63n);
-  const one = number << 6n, other = BigInt(64 + j) << k; // number / 2^k against (64 + j) / 64
-  return k * table[64] + table[j] + 2n * atanh(one - other, one + other, places);
+  const scaledNumber = number << 6n, scaledEntry = BigInt(64 + j) << k; // number / 2^k against (64 + j) / 64
+  return k * table[64] + table[j] + 2n * computeAtanh(scaledNumber - scaledEntry, scaledNumber + scaledEntry, places);
 }
 
 /**
  * artanh(one / other) = z + z^3 / 3 + z^5 / 5 + …
- * @type {(one: bigint, other: bigint, places: bigint) => bigint}
+ * @type {(numerator: bigint, denominator: bigint, places: bigint) => bigint}
  */
-function atanh(one, other, places) {
-  const z = (one << places) / other, square = z * z >> places;
+function computeAtanh(numerator, denominator, places) {
+  const z = (numerator << places) / denominator, square = z * z >> places;
   let sum = 0n;
   for (let power = z, n = 1n; power; power = power * square >> places, n += 2n) sum += power / n;
   return sum;
 }
 
 /** @type {Map<bigint, bigint[]>} */
-const TABLES = new Map();
+const LOG_TABLES = new Map();
 
 /**
  * ln((64 + j) / 64) for j = 0 .. 64.
  * @param {bigint} places
  */
-function logTable(places) {
-  let table = TABLES.get(places);
+function getLogTable(places) {
+  let table = LOG_TABLES.get(places);
   if (!table) {
     table = [0n];
-    for (let j = 64n; j < 128n; j++) table.push(table[table.length - 1] + 2n * atanh(1n, 2n * j + 1n, places));
-    TABLES.set(places, table);
+    for (let j = 64n; j < 128n; j++) table.push(table[table.length - 1] + 2n * computeAtanh(1n, 2n * j + 1n, places));
+    LOG_TABLES.set(places, table);
   }
   return table;
 }

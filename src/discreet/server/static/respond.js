@@ -10,25 +10,25 @@
  */
 
 import { collectionOf, digestOf, DrawError } from "./draw.js";
-import { ask, reasonOf, send, withdraw } from "./send.js";
+import { parseProblem, send, sendRequest, withdraw } from "./send.js";
 
-/** @import { Keep, Kept } from "./keep.js" */
+/** @import { DeviceStore, StoredReport } from "./keep.js" */
 /** @import { Waiting } from "./send.js" */
-/** @import { Answers, Plain } from "./types" */
+/** @import { Answers, Plain } from "./types.js" */
 
 /** Why a survey cannot be answered here; `reason` is a name in the catalogue of words. */
-export class Stop extends Error {
+export class SurveyError extends Error {
   /** @param {string} reason @param {string} [detail] */
   constructor(reason, detail = "") {
     super(`${reason} ${detail}`.trim());
-    this.name = "Stop";
+    this.name = "SurveyError";
     this.reason = reason;
     this.detail = detail;
   }
 }
 
 /** @param {string} text */
-const hashOf = (text) => digestOf(new TextEncoder().encode(text));
+const hashText = (text) => digestOf(new TextEncoder().encode(text));
 
 /**
  * The one way to write an announcement: keys in the order of code points, no spaces. Its SHA-256 is
@@ -36,15 +36,15 @@ const hashOf = (text) => digestOf(new TextEncoder().encode(text));
  * @param {any} value Texts, whole numbers, true and false, in lists and by names.
  * @returns {string}
  */
-export function canonical(value) {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+export function writeCanonical(value) {
+  if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  return `{${Object.keys(value).sort(inOrder).map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join()}}`;
+  return `{${Object.keys(value).sort(compareCodePoints).map((name) => `${JSON.stringify(name)}:${writeCanonical(value[name])}`).join()}}`;
 }
 
-/** @type {(one: string, other: string) => number} */
-function inOrder(one, other) {
-  const [a, b] = [one, other].map((text) => Array.from(text, (letter) => Number(letter.codePointAt(0))));
+/** @type {(first: string, second: string) => number} */
+function compareCodePoints(first, second) {
+  const [a, b] = [first, second].map((text) => Array.from(text, (letter) => Number(letter.codePointAt(0))));
   const k = a.findIndex((point, place) => point !== b[place]);
   return k < 0 ? a.length - b.length : a[k] - (b[k] ?? -1);
 }
@@ -53,104 +53,114 @@ function inOrder(one, other) {
  * What the part of a link after # says: `#c=CODE&d=DIGEST`, the latter of the announcement.
  * @param {string} fragment
  */
-export function linkOf(fragment) {
-  const found = new URLSearchParams(fragment.replace(/^#/, ""));
-  return { code: plainCode(found.get("c") ?? ""), digest: found.get("d") ?? "" };
+export function parseLink(fragment) {
+  const fragmentParams = new URLSearchParams(fragment.replace(/^#/, ""));
+  return { code: normalizeCode(fragmentParams.get("c") ?? ""), digest: fragmentParams.get("d") ?? "" };
 }
 
 /** @param {string} code As people type it. */
-export const plainCode = (code) => code.replace(/[\s-]/g, "").toLowerCase();
+export const normalizeCode = (code) => code.replace(/[\s-]/g, "").toLowerCase();
 
 /** One survey, for one person in this browser. */
 export class Survey {
   /**
    * @param {string} address
-   * @param {Keep} keep
-   * @param {Plain} described
+   * @param {DeviceStore} store
+   * @param {Plain} description
    * @param {import("./draw.js").Collection} collection
    */
-  constructor(address, keep, described, collection) {
+  constructor(address, store, description, collection) {
     this.place = "";
     this.code = "";
     this.question = 0;
     this.address = address;
-    this.keep = keep;
+    this.store = store;
     /** @type {Plain} */
-    this.announcement = described.announcement;
+    this.announcement = description.announcement;
     /** @type {"draft" | "open" | "closed"} */
-    this.state = described.state;
+    this.state = description.state;
     this.collection = collection;
-    /** @type {Kept | undefined} */
-    this.kept = undefined;
-    this.earlier = false;
+    /** @type {StoredReport | undefined} */
+    this.storedReport = undefined;
+    this.hasAnsweredEarlier = false;
+    this.preview = false;
   }
 
   /**
    * Fetch a survey. Its announcement must be the one of the link, where that names one, and its
    * document the one that the announcement names.
    * @param {string} address Such as https://survey.example.org/api/v1/surveys/health
-   * @param {Promise<Keep>} keep
+   * @param {Promise<DeviceStore>} store
    * @param {{ code: string, digest: string }} link
+   * @param {boolean} [preview] For its collector, who is signed in at the desk: a draft is shown to
+   *     nobody else. Nothing is kept or sent then.
    */
-  static async open(address, keep, link) {
-    const [described, bytes] = await Promise.all([
-      json(address), answerOf(`${address}/document`, { cache: "default" }).then((answer) => answer.arrayBuffer()),
+  static async open(address, store, link, preview = false) {
+    /** @type {RequestInit} */
+    const requestOptions = preview ? { credentials: "same-origin" } : {};
+    const [description, bytes] = await Promise.all([
+      fetchJson(address, requestOptions), fetchResponse(`${address}/document`, { cache: preview ? "no-store" : "default", ...requestOptions }).then((response) => response.arrayBuffer()),
     ]);
-    const { announcement } = described, { digest: sealed, ...told } = announcement;
-    const announced = await hashOf(canonical(told)), wanted = link.digest ? `sha256:${link.digest}` : sealed;
-    if (announced !== wanted || announced !== sealed) throw new Stop("digest");
+    const { announcement } = description, { digest: sealedDigest, ...content } = announcement;
+    const computedDigest = await hashText(writeCanonical(content)), expectedDigest = link.digest ? `sha256:${link.digest}` : sealedDigest;
+    if (computedDigest !== expectedDigest || computedDigest !== sealedDigest) throw new SurveyError("digest");
     const digest = announcement.collection;
     try {
       const collection = await collectionOf(bytes, { digest, unprotected: announcement.unprotected });
-      const survey = new Survey(address, await keep, described, collection);
-      await survey.#found(link.code);
+      const survey = new Survey(address, await store, description, collection);
+      survey.preview = preview;
+      if (!preview) await survey.#findStored(link.code);
       return survey;
     } catch (error) {
-      if (error instanceof DrawError) throw new Stop(error.reason === "digest" ? "digest" : "document", error.message);
+      if (error instanceof DrawError) throw new SurveyError(error.reason === "digest" ? "digest" : "document", error.message);
       throw error;
     }
   }
 
-  get invited() {
+  get isInvited() {
     return this.announcement.entry === "invited";
   }
 
   /** What was kept here before, for this code or, without one, for whoever was here last. */
-  async #found(/** @type {string} */ code) {
+  async #findStored(/** @type {string} */ code) {
     const { digest } = this.collection;
-    const [reports, questions] = await Promise.all([this.keep.all("report"), this.keep.all("question")]);
-    const mine = [...reports, ...questions].filter((one) => one.collection === digest);
-    const places = [...new Set(mine.map((one) => one.place))];
-    if (this.invited && !code) {
-      const unsent = mine.filter((one) => one.code && !reports.some((other) => other.place === one.place && !other.code));
-      this.place = unsent[0]?.place ?? (places.length === 1 ? places[0] : "");
-      this.code = unsent[0]?.code ?? "";
+    const [reports, questions] = await Promise.all([this.store.readAll("report"), this.store.readAll("question")]);
+    const entries = [...reports, ...questions].filter((entry) => entry.collection === digest);
+    const places = [...new Set(entries.map((entry) => entry.place))];
+    if (this.isInvited && !code) {
+      const unsentEntries = entries.filter((entry) => entry.code && !reports.some((report) => report.place === entry.place && !report.code));
+      this.place = unsentEntries[0]?.place ?? (places.length === 1 ? places[0] : "");
+      this.code = unsentEntries[0]?.code ?? "";
     } else {
-      this.place = await placeOf(digest, code);
+      this.place = await makePlace(digest, code);
       this.code = code;
     }
-    this.kept = reports.find((one) => one.place === this.place);
-    this.earlier = reports.some((one) => one.survey === this.address && one.collection !== digest);
+    this.storedReport = reports.find((report) => report.place === this.place);
+    this.hasAnsweredEarlier = reports.some((report) => report.survey === this.address && report.collection !== digest);
   }
 
   /** Use a code that the person has typed. @param {string} code */
-  async enter(code) {
-    await this.#found(plainCode(code));
+  async enterCode(code) {
+    await this.#findStored(normalizeCode(code));
   }
 
   /** Before anything is drawn: is it open, is the invitation unused? Then draw and keep the question. */
   async begin() {
-    if (this.state !== "open") throw new Stop(this.state);
-    if (this.invited) {
-      if (!this.code) throw new Stop("invitation");
+    if (this.preview) {
+      this.question = this.collection.drawQuestion();
+      return;
+    }
+    if (this.state !== "open") throw new SurveyError(this.state);
+    if (this.isInvited) {
+      if (!this.code) throw new SurveyError("invitation");
       const body = JSON.stringify({ code: this.code });
-      const { state } = await json(`${this.address}/invitations/state`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
-      if (state !== "unused") throw new Stop(state);
+      const { state } = await fetchJson(`${this.address}/invitations/state`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+      if (state !== "unused") throw new SurveyError(state);
     }
     const { collection, place, code } = this;
     if (collection.kind === "questionnaire" && !code) return; // there is nothing to keep yet
     const question = collection.drawQuestion();
-    this.question = await this.keep.question({ place, collection: collection.digest, question, code });
+    this.question = await this.store.keepQuestion({ place, collection: collection.digest, question, code });
   }
 
   /**
@@ -160,96 +170,97 @@ export class Survey {
    */
   async draw(answers, { personal, byHand = false, allow } = {}) {
     const { collection, place, question, address, code } = this;
-    this.kept = await this.keep.report(place);
-    if (this.kept) return this.kept;
-    const drawn = await collection.report(answers, { question, personal, byHand });
+    if (this.preview) throw new SurveyError("draft"); // whatever page this is: a preview leaves no trace
+    this.storedReport = await this.store.readReport(place);
+    if (this.storedReport) return this.storedReport;
+    const report = await collection.report(answers, { question, personal, byHand });
     // who draws by hand has seen the draw: to withdraw would be to choose
-    const seen = byHand && this.announcement.withdrawal === "blind";
-    const key = seen || this.announcement.withdrawal === "none" ? null : drawn.key;
-    this.kept = await this.keep.add({
+    const hasSeenDraw = byHand && this.announcement.withdrawal === "blind";
+    const key = hasSeenDraw || this.announcement.withdrawal === "none" ? null : report.key;
+    this.storedReport = await this.store.addReport({
       place, collection: collection.digest, survey: address, epsilon: collection.epsilon, question,
-      text: drawn.text, id: drawn.id, key, code, byHand, state: "kept", reason: "",
+      text: report.text, id: report.id, key, code, byHand, state: "kept", reason: "",
     }, allow);
-    return this.kept;
+    return this.storedReport;
   }
 
   /**
    * Send what is kept, as often as it takes.
-   * @param {(waiting: Waiting) => void} told
+   * @param {(waiting: Waiting) => void} onWaiting
    */
-  async send(told) {
-    const unsent = (/** @type {Kept} */ kept) => ["kept", "refused"].includes(kept.state);
-    const message = async () => { // people may clear the store meanwhile, and answer again in another tab
-      const mine = /** @type {Kept} */ (this.kept), kept = await this.keep.restored(mine).catch(() => mine);
-      this.kept = kept;
-      return unsent(kept) ? kept : null;
+  async send(onWaiting) {
+    const isUnsent = (/** @type {StoredReport} */ current) => ["kept", "refused"].includes(current.state);
+    const loadUnsent = async () => { // people may clear the store meanwhile, and answer again in another tab
+      const lastKnown = /** @type {StoredReport} */ (this.storedReport), current = await this.store.restoreReport(lastKnown).catch(() => lastKnown);
+      this.storedReport = current;
+      return isUnsent(current) ? current : null;
     };
-    const { outcome, reason } = await send(`${this.address}/reports`, message, told);
+    const { outcome, reason } = await send(`${this.address}/reports`, loadUnsent, onWaiting);
     const change = outcome === "refused" ? { state: /** @type {const} */ ("refused"), reason } : { state: /** @type {const} */ ("sent"), code: "" };
     try {
-      return await this.#update((kept) => (unsent(kept) ? change : {}));
+      return await this.#updateReport((current) => (isUnsent(current) ? change : {}));
     } catch { // it has arrived; on the next visit it is sent once more, which changes nothing
-      this.kept = { .../** @type {Kept} */ (this.kept), ...change };
-      return this.kept;
+      this.storedReport = { .../** @type {StoredReport} */ (this.storedReport), ...change };
+      return this.storedReport;
     }
   }
 
   /** Look at what was sent. The key goes first, for good. */
-  async look() {
-    const open = this.announcement.withdrawal === "open";
-    await this.#update((kept) => {
-      if (kept.state.startsWith("withdr")) throw new Stop("withdrawn");
-      return open ? {} : { key: null };
+  async lookAtReport() {
+    const keepsKey = this.announcement.withdrawal === "open";
+    await this.#updateReport((current) => {
+      if (current.state.startsWith("withdr")) throw new SurveyError("withdrawn");
+      return keepsKey ? {} : { key: null };
     });
-    return /** @type {Kept} */ (this.kept);
+    return /** @type {StoredReport} */ (this.storedReport);
   }
 
   /**
    * Withdraw what was sent, unseen.
-   * @param {(waiting: Waiting) => void} told
+   * @param {(waiting: Waiting) => void} onWaiting
    */
-  async withdraw(told) {
-    await this.#update((kept) => {
-      if (kept.key === null) throw new Stop("looked");
+  async withdraw(onWaiting) {
+    await this.#updateReport((current) => {
+      if (current.key === null) throw new SurveyError("looked");
       return { state: "withdrawing" };
     });
-    const { id, key } = /** @type {Kept} */ (this.kept);
-    const { outcome, reason } = await withdraw(`${this.address}/reports`, id, String(key), told);
-    if (outcome !== "refused" || reason === "not-found") await this.#update(() => ({ state: "withdrawn", text: null, key: null }));
-    else await this.#update(() => ({ state: "sent", reason }));
-    return this.kept;
+    const { id, key } = /** @type {StoredReport} */ (this.storedReport);
+    const { outcome, reason } = await withdraw(`${this.address}/reports`, id, String(key), onWaiting);
+    if (outcome !== "refused" || reason === "not-found") await this.#updateReport(() => ({ state: "withdrawn", text: null, key: null }));
+    else await this.#updateReport(() => ({ state: "sent", reason }));
+    return this.storedReport;
   }
 
   /** Forget everything but that this browser has answered. */
-  async forget() {
-    await this.#update((kept) => (kept.state === "sent" ? { text: null, key: null } : {}));
+  async forgetReport() {
+    await this.#updateReport((current) => (current.state === "sent" ? { text: null, key: null } : {}));
   }
 
-  /** @param {Parameters<Keep["update"]>[1]} change */
-  async #update(change) {
-    this.kept = await this.keep.update(/** @type {Kept} */ (this.kept), change);
-    return this.kept;
+  /** @param {Parameters<DeviceStore["updateReport"]>[1]} change */
+  async #updateReport(change) {
+    this.storedReport = await this.store.updateReport(/** @type {StoredReport} */ (this.storedReport), change);
+    return this.storedReport;
   }
 }
 
 /** @type {(digest: string, code: string) => Promise<string>} */
-const placeOf = async (digest, code) => `${digest}|${code ? (await hashOf(code)).slice(7, 39) : ""}`;
+const makePlace = async (digest, code) => `${digest}|${code ? (await hashText(code)).slice(7, 39) : ""}`;
 
 /** @param {string} url @param {RequestInit} [options] */
-async function answerOf(url, options) {
+async function fetchResponse(url, options) {
   /** @type {Response} */
-  let answer;
+  let response;
   try {
-    answer = await ask(url, options);
+    response = await sendRequest(url, options);
   } catch {
-    throw new Stop("offline");
+    throw new SurveyError("offline");
   }
-  if (!answer.ok) {
-    const reason = await reasonOf(answer);
-    throw new Stop(["not-found", "too-many"].includes(reason) ? reason : "server", reason);
+  if (!response.ok) {
+    const reason = await parseProblem(response);
+    throw new SurveyError(["not-found", "too-many"].includes(reason) ? reason : "server", reason);
   }
-  return answer;
+  return response;
 }
 
 /** @param {string} url @param {RequestInit} [options] */
-const json = async (url, options) => (await answerOf(url, options)).json();
+const fetchJson = async (url, options) => (await fetchResponse(url, options)).json();

@@ -7,30 +7,31 @@
  */
 
 /**
- * @typedef {{ outcome: "counted" | "repeated" | "refused", reason: string }} Sent
- * @typedef {{ seconds: number, tries: number, now: () => void }} Waiting
+ * @typedef {{ outcome: "counted" | "repeated" | "refused", reason: string }} SendResult
+ * @typedef {{ seconds: number, tries: number, retry: () => void }} Waiting
  */
 
-const LONGEST = 60, PATIENCE = 30;
+const MAX_WAIT_SECONDS = 60; // between two attempts
+const REQUEST_TIMEOUT_SECONDS = 30;
 
 /**
  * POST a report.
  * @param {string} url
- * @param {() => Promise<{ text: string | null, id: string, code: string } | null>} message Asked
+ * @param {() => Promise<{ text: string | null, id: string, code: string } | null>} loadReport Asked
  *   before every attempt; null where nothing is left to send.
- * @param {(waiting: Waiting) => void} told Called before each wait.
- * @returns {Promise<Sent>}
+ * @param {(waiting: Waiting) => void} onWaiting Called before each wait.
+ * @returns {Promise<SendResult>}
  */
-export async function send(url, message, told) {
-  return persist(async () => {
-    const sent = await message();
-    if (!sent) return "repeated";
-    const headers = { "Content-Type": "application/json", ...(sent.code ? { Invitation: sent.code } : {}) };
-    const answer = await ask(url, { method: "POST", body: sent.text, headers });
-    if (!answer.ok) return answer;
-    const { outcome, id } = await answer.json();
-    return id === sent.id && ["counted", "repeated"].includes(outcome) ? outcome : answer;
-  }, told);
+export async function send(url, loadReport, onWaiting) {
+  return retryUntilAnswered(async () => {
+    const report = await loadReport();
+    if (!report) return "repeated";
+    const headers = { "Content-Type": "application/json", ...(report.code ? { Invitation: report.code } : {}) };
+    const response = await sendRequest(url, { method: "POST", body: report.text, headers });
+    if (!response.ok) return response;
+    const { outcome, id } = await response.json();
+    return id === report.id && ["counted", "repeated"].includes(outcome) ? outcome : response;
+  }, onWaiting);
 }
 
 /**
@@ -38,16 +39,16 @@ export async function send(url, message, told) {
  * @param {string} url Of the reports.
  * @param {string} id
  * @param {string} key
- * @param {(waiting: Waiting) => void} told
- * @returns {Promise<Sent>}
+ * @param {(waiting: Waiting) => void} onWaiting
+ * @returns {Promise<SendResult>}
  */
-export async function withdraw(url, id, key, told) {
+export async function withdraw(url, id, key, onWaiting) {
   const body = JSON.stringify({ key });
   const options = { method: "DELETE", body, headers: { "Content-Type": "application/json" } };
-  return persist(async () => {
-    const answer = await ask(`${url}/${id}`, options);
-    return answer.status === 204 ? "counted" : answer;
-  }, told);
+  return retryUntilAnswered(async () => {
+    const response = await sendRequest(`${url}/${id}`, options);
+    return response.status === 204 ? "counted" : response;
+  }, onWaiting);
 }
 
 /**
@@ -55,49 +56,49 @@ export async function withdraw(url, id, key, told) {
  * @param {string} url
  * @param {RequestInit} [options]
  */
-export function ask(url, options = {}) {
-  const signal = AbortSignal.timeout(PATIENCE * 1000);
+export function sendRequest(url, options = {}) {
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_SECONDS * 1000);
   return fetch(url, { cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal, ...options });
 }
 
 /**
  * Only what the server itself says counts: somebody on the way (a proxy, the page of a hotel) may
  * answer anything, also that all is well.
- * @type {(attempt: () => Promise<Response | "counted" | "repeated">, told: (waiting: Waiting) => void) => Promise<Sent>}
+ * @type {(attempt: () => Promise<Response | "counted" | "repeated">, onWaiting: (waiting: Waiting) => void) => Promise<SendResult>}
  */
-async function persist(attempt, told) {
+async function retryUntilAnswered(attempt, onWaiting) {
   for (let tries = 1; ; tries++) {
-    let least = 0;
+    let minimumWait = 0;
     try {
-      const answer = await attempt();
-      if (typeof answer === "string") return { outcome: answer, reason: "" };
-      if (answer.status < 500 && ![408, 429].includes(answer.status)) {
-        const reason = await reasonOf(answer);
+      const response = await attempt();
+      if (typeof response === "string") return { outcome: response, reason: "" };
+      if (response.status < 500 && ![408, 429].includes(response.status)) {
+        const reason = await parseProblem(response);
         if (reason) return { outcome: "refused", reason };
       }
-      least = Number(answer.headers.get("Retry-After")) || 0;
+      minimumWait = Number(response.headers.get("Retry-After")) || 0;
     } catch { /* no answer: it may have arrived, so the same bytes go again */ }
-    await wait(Math.min(LONGEST, Math.max(2 ** (tries - 1), least)), tries, told);
+    await waitToRetry(Math.min(MAX_WAIT_SECONDS, Math.max(2 ** (tries - 1), minimumWait)), tries, onWaiting);
   }
 }
 
-/** The name of a problem; empty where the server has not said one. @param {Response} answer */
-export async function reasonOf(answer) {
+/** The name of a problem; empty where the server has not said one. @param {Response} response */
+export async function parseProblem(response) {
   try {
-    return /^urn:discreet:problem:([a-z-]+)$/.exec((await answer.json()).type)?.[1] ?? "";
+    return /^urn:discreet:problem:([a-z-]+)$/.exec((await response.json()).type)?.[1] ?? "";
   } catch {
     return "";
   }
 }
 
-/** @type {(seconds: number, tries: number, told: (waiting: Waiting) => void) => Promise<void>} */
-function wait(seconds, tries, told) {
+/** @type {(seconds: number, tries: number, onWaiting: (waiting: Waiting) => void) => Promise<void>} */
+function waitToRetry(seconds, tries, onWaiting) {
   return new Promise((resolve) => {
-    const stop = new AbortController(), { signal } = stop;
-    const now = () => { clearTimeout(timer); stop.abort(); resolve(); };
-    const timer = setTimeout(now, seconds * 1000);
-    addEventListener("online", now, { signal });
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && now(), { signal });
-    told({ seconds, tries, now });
+    const listeners = new AbortController(), { signal } = listeners;
+    const retry = () => { clearTimeout(timer); listeners.abort(); resolve(); };
+    const timer = setTimeout(retry, seconds * 1000);
+    addEventListener("online", retry, { signal });
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && retry(), { signal });
+    onWaiting({ seconds, tries, retry });
   });
 }

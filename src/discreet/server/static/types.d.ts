@@ -21,6 +21,9 @@ export interface Drawn {
   value: number[];
 }
 
+/** SHA-256 of some bytes, as 32 bytes. */
+export type Hash = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+
 /** One cell of a question. */
 export interface Choice {
   /** What to put into the answers. */
@@ -52,12 +55,12 @@ export interface ReportOptions {
  *
  * Of the document: `document` (damaged, contradicts itself, not the canonical bytes), `digest`,
  * `version`, `unprotected`. Of the place: `insecure` (a page that is neither https nor localhost has
- * no hashes). Of the call: `group`, `device` (drawn by hand, or not), `personal`.
+ * no hashes, unless one is given), `hash` (the one that was given is not SHA-256). Of the call: `group`, `device` (drawn by hand, or not), `personal`.
  * Of an answer, whose name is in `field`: `unasked`, `missing`, `unknown` (not a public
  * value), `ambiguous` (a label of several bins), `number`, `whole`, `outside` (the bounds), `cell`.
  */
 export type Reason =
-  | "document" | "digest" | "version" | "unprotected" | "insecure" | "group" | "device" | "personal"
+  | "document" | "digest" | "version" | "unprotected" | "insecure" | "hash" | "group" | "device" | "personal"
   | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "whole" | "outside" | "cell";
 
 export type Plain = { [name: string]: any };
@@ -114,8 +117,8 @@ export interface Device {
   choices(name: string): Choice[] | null;
   check(name: string, answer: Answer): void;
   drawQuestion(source: Source): number;
-  prepared(answers: Answers, question: number | null, options: ReportOptions): any;
-  randomized(question: number, prepared: any, source: Source): number[];
+  prepare(answers: Answers, question: number | null, options: ReportOptions): any;
+  randomize(question: number, prepared: any, source: Source): number[];
 }
 
 /** How one part of a message hides an answer; see `factsOf`. */

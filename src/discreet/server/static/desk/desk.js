@@ -4,38 +4,38 @@
  * collection would promise while it is written. Everything else works without.
  */
 
-const once = new URLSearchParams(location.hash.slice(1)).get("once");
-const enter = /** @type {HTMLFormElement | null} */ (document.querySelector("#enter"));
+const oneTimeToken = new URLSearchParams(location.hash.slice(1)).get("once");
+const signInForm = /** @type {HTMLFormElement | null} */ (document.querySelector("#enter"));
 if (location.hash.startsWith("#once")) history.replaceState(null, "", location.pathname);
-if (once && enter) {
-  /** @type {HTMLInputElement} */ (enter.elements.namedItem("token")).value = once;
-  enter.submit();
+if (oneTimeToken && signInForm) {
+  /** @type {HTMLInputElement} */ (signInForm.elements.namedItem("token")).value = oneTimeToken;
+  signInForm.submit();
 }
 
-const SILENT = "The server does not say what this promises: it cannot be reached, or you are signed out. Copy what you have written before you open this page again.";
-const draft = /** @type {HTMLFormElement | null} */ (document.querySelector("#new"));
-if (draft) {
-  const place = /** @type {HTMLElement} */ (document.querySelector("#promise"));
-  let last = 0, timer = 0;
-  const ask = async () => {
-    const mine = ++last;
+const NO_PROMISE_TEXT = "The server does not say what this promises: it cannot be reached, or you are signed out. Copy what you have written before you open this page again.";
+const surveyForm = /** @type {HTMLFormElement | null} */ (document.querySelector("#new"));
+if (surveyForm) {
+  const promiseElement = /** @type {HTMLElement} */ (document.querySelector("#promise"));
+  let latestRequest = 0, timer = 0;
+  const showPromise = async () => {
+    const request = ++latestRequest;
     const fields = new URLSearchParams();
-    new FormData(draft).forEach((value, name) => typeof value === "string" && fields.append(name, value));
-    const answer = await fetch("/desk/promise", { method: "POST", body: fields }).catch(() => null);
-    const told = answer?.headers.get("Content-Type")?.startsWith("text/plain"); // or a page: of signing in, or a refusal
-    const text = told ? await answer?.text() : SILENT;
-    if (mine !== last) return; // something newer was written meanwhile
-    place.textContent = text ?? SILENT;
-    place.classList.toggle("warning", !answer?.ok);
-    place.classList.toggle("promise", Boolean(answer?.ok));
+    new FormData(surveyForm).forEach((value, name) => typeof value === "string" && fields.append(name, value));
+    const response = await fetch("/desk/promise", { method: "POST", body: fields }).catch(() => null);
+    const isPromise = response?.headers.get("Content-Type")?.startsWith("text/plain"); // or a page: of signing in, or a refusal
+    const text = isPromise ? await response?.text() : NO_PROMISE_TEXT;
+    if (request !== latestRequest) return; // something newer was written meanwhile
+    promiseElement.textContent = text ?? NO_PROMISE_TEXT;
+    promiseElement.classList.toggle("warning", !response?.ok);
+    promiseElement.classList.toggle("promise", Boolean(response?.ok));
   };
-  draft.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 300); });
+  surveyForm.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(showPromise, 300); });
   document.querySelector("#file")?.addEventListener("change", async (event) => {
     const [file] = /** @type {HTMLInputElement} */ (event.target).files ?? [];
     const field = /** @type {HTMLTextAreaElement} */ (document.querySelector("#document"));
     if (file) field.value = await file.text();
-    await ask();
+    await showPromise();
   });
-  await ask();
+  await showPromise();
 }
 export {};

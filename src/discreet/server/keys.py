@@ -1,0 +1,197 @@
+"""Keys outside the database: what it stores can be read as long as they exist, and no longer.
+
+A database does not forget: deleted rows stay in its pages, indexes, log, replicas and backups. So
+arrivals are sealed under a key of their batch, which is destroyed when they are settled. Keys are
+small files in a folder of their own: on the disk before anything that depends on them is
+acknowledged, overwritten and removed at their end.
+
+    FOLDER/batches/SURVEY-NUMBER.key    live for one batch; not part of any backup
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from discreet.documents import destroy_file, private_folder, sync_folder, write_atomic
+from discreet.errors import DiscreetError, FormatError
+
+__all__ = ["Key", "Keys", "LostKeyError", "batch_key_name"]
+
+KEY_BYTES = 32
+MARK_BYTES = 16  # of an HMAC: two of 2^40 rows are equal with a chance below 2^-48
+NONCE_BYTES = 12  # of AES-GCM; random, for less than 2^32 rows per key (NIST SP 800-38D, 8.3)
+FORMAT = "discreet/key 1"
+"""First line of the file of a key; the second one is the key in hexadecimal digits."""
+
+
+class LostKeyError(DiscreetError):
+    """A key that the database needs is not in its folder."""
+
+
+def batch_key_name(survey: int, number: int) -> str:
+    """Name of the key of a batch, below the folder."""
+    return f"batches/{survey}-{number:016x}"
+
+
+class Key:
+    """One key: marks that find a row, and seals that hide what is in it.
+
+    Parameters
+    ----------
+    number : int
+        By which rows name it.
+    secret : bytes
+    """
+
+    def __init__(self, number: int, secret: bytes) -> None:
+        self.number = number
+        derived = HKDF(SHA256(), 2 * KEY_BYTES, salt=None, info=b"discreet/rows").derive(secret)
+        self._marks = HMAC(derived[:KEY_BYTES], SHA256())
+        self._seals = AESGCM(derived[KEY_BYTES:])
+
+    def mark(self, kind: bytes, content: bytes) -> bytes:
+        """Pseudorandom bytes by which a row is found again: a MAC of what it is about.
+
+        Parameters
+        ----------
+        kind : bytes
+            What the content is, of one length for all kinds.
+        content : bytes
+        """
+        mac = self._marks.copy()
+        mac.update(kind + content)
+        return mac.finalize()[:MARK_BYTES]
+
+    def seal(self, mark: bytes, content: bytes) -> bytes:
+        """Hide and authenticate the content of the row that has this mark."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._seals.encrypt(nonce, content, mark)
+
+    def open(self, mark: bytes, sealed: bytes) -> bytes:
+        """What was sealed for the row that has this mark."""
+        try:
+            return self._seals.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], mark)
+        except InvalidTag:
+            raise FormatError(
+                "a sealed row of the database does not fit its key: it was changed, or the key is "
+                "that of another database; restore both from one backup"
+            ) from None
+
+
+class Keys:
+    """The folder of the keys of one database.
+
+    Parameters
+    ----------
+    find_folder : callable
+        Says where the folder is, when it is first needed.
+
+    Attributes
+    ----------
+    spares : dict of survey number to key number
+        The last key that was made for each survey; whether its transaction was committed, the
+        database knows.
+    """
+
+    def __init__(self, find_folder: Callable[[], Path]) -> None:
+        self._find_folder = find_folder
+        self._loaded: dict[str, Key] = {}
+        self.spares: dict[int, int] = {}
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the keys are."""
+        return self._find_folder()
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.key"
+
+    def draw_number(self) -> int:
+        """A random number by which rows name a key."""
+        return secrets.randbits(62)
+
+    def create(self, name: str, number: int) -> Key:
+        """Make a key; it is on the disk when this returns."""
+        secret = secrets.token_bytes(KEY_BYTES)
+        text = f"{FORMAT}\n{secret.hex()}\n"
+        if not write_atomic(self._path(name), text, private=True, exclusive=True):
+            raise FormatError(f"{self._path(name)}: there is a key of this name already")
+        sync_folder(self._path(name).parent.parent)
+        self._loaded[name] = Key(number, secret)
+        return self._loaded[name]
+
+    def load(self, name: str, number: int) -> Key:
+        """A key that was made before."""
+        if name not in self._loaded:
+            self._loaded[name] = Key(number, self._read(name))
+        return self._loaded[name]
+
+    def _read(self, name: str) -> bytes:
+        path = self._path(name)
+        try:
+            head, _, digits = path.read_text(encoding="ascii").partition("\n")
+        except FileNotFoundError:
+            raise LostKeyError(
+                f"{path}: this key is not here, and the database has rows sealed under it. Restore "
+                "it, name the right folder with --keys, or give these rows up with --give-up-lost"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise LostKeyError(f"{path}: this key cannot be read: {error}") from None
+        if head != FORMAT or not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n", digits):
+            raise LostKeyError(f"{path}: is not the whole file of a key; restore it from a backup")
+        return bytes.fromhex(digits)
+
+    def exists(self, name: str) -> bool:
+        """Whether the file of a key is in the folder."""
+        return self._path(name).is_file()
+
+    def read_age(self, name: str) -> float:
+        """Seconds since the time that a key carries: of its making, or as it was set."""
+        try:
+            return time.time() - self._path(name).stat().st_mtime
+        except OSError:  # lost, which :meth:`load` says
+            return 0.0
+
+    def set_age(self, name: str, seconds: float) -> None:
+        """Let a key carry the time that was so many seconds ago."""
+        then = time.time() - seconds
+        with suppress(FileNotFoundError):
+            os.utime(self._path(name), (then, then))
+
+    def forget_batches(self, survey: int, live: Iterable[str]) -> None:
+        """Keep no key of a batch in memory but those that are still live."""
+        prefix, kept = batch_key_name(survey, 0)[:-16], set(live)
+        for name in [name for name in self._loaded if name.startswith(prefix)]:
+            if name not in kept:
+                self._loaded.pop(name, None)
+
+    def batches(self) -> list[tuple[int, int]]:
+        """(survey, number) of every batch key whose file is in the folder."""
+        found = []
+        with suppress(FileNotFoundError):
+            for path in (self.folder / "batches").iterdir():
+                if match := re.fullmatch(r"(\d+)-([0-9a-f]{16})\.key", path.name):
+                    found.append((int(match[1]), int(match[2], 16)))
+        return sorted(found)
+
+    def destroy(self, name: str) -> None:
+        """Overwrite a key and remove it; nothing is done where it is gone already."""
+        self._loaded.pop(name, None)
+        destroy_file(self._path(name))
+
+    def make_folder(self) -> Path:
+        """The folder, which exists then and can be read by its owner alone."""
+        return private_folder(self.folder)

@@ -1,0 +1,57 @@
+/**
+ * Answers become public cells or numbers: the twin of `discreet/encoding.py`.
+ *
+ * @module cells
+ */
+import type { Answer, Choice, Feature, Reason, Rules } from "./types.js";
+/** @import { Answer, Choice, Feature, Reason, Rules } from "./types.js" */
+/** Something that was refused, with a reason that a page can put into its own words. */
+export declare class DrawError extends Error {
+    reason: Reason;
+    field: string | null;
+    /**
+     * @param {Reason} reason
+     * @param {string} message In English.
+     * @param {string | null} [field] The question it is about.
+     */
+    constructor(reason: Reason, message: string, field?: string | null);
+}
+/** The public cells of one question, and how an answer becomes one of them. */
+export declare class Cells {
+    #private;
+    feature: Feature;
+    name: string;
+    rules: Rules;
+    cutPoints: number[];
+    otherCell: number | null;
+    size: number;
+    missingCell: number | null;
+    cellByText: Map<string, number>;
+    /**
+     * @param {Feature} feature
+     * @param {Rules} rules
+     * @param {number[]} [cutPoints] Cut points of a number.
+     */
+    constructor(feature: Feature, rules: Rules, cutPoints?: number[]);
+    /** @returns {Choice[]} */
+    get choices(): Choice[];
+    /**
+     * The cell of an answer.
+     * @param {Answer} answer
+     * @param {boolean} [labelled] Whether the label of a bin is an answer, too.
+     * @returns {number}
+     */
+    index(answer: Answer, labelled?: boolean): number;
+}
+/** @param {string} name */
+export declare const missingAnswer: (name: string) => DrawError;
+/**
+ * A number inside its public bounds; NaN where it is missing.
+ * @type {(feature: Feature, rules: Rules, answer: Answer) => number}
+ */
+export declare function numberOf(feature: Feature, rules: Rules, answer: Answer): number;
+/**
+ * A number in at most six digits, as Python's format "g" writes it: ties go to the even digit.
+ * @param {number} number
+ */
+export declare function formatShort(number: number): string;
