@@ -58,7 +58,7 @@ class Play:
         if key is not None:
             holder = "receiver" if mode == "counts" else "collector"
             self.keyed = "labels" if partition == "vertical" else holder
-            cards[self.keyed] = people[self.keyed].card_with(key.public.fingerprint)
+            cards[self.keyed] = people[self.keyed].card_with(key)
             (folder / "key.json").write_text(key.to_json())
         label = cards.get("labels")
         for name, own in people.items():

@@ -30,7 +30,7 @@ def cards(names):
 def holding(name, key):
     """The card of a party that holds a Paillier key, if there is one."""
     own = PARTIES[name]
-    return own.card if key is None else own.card_with(key.public.fingerprint)
+    return own.card if key is None else own.card_with(key)
 
 
 def acquainted(people, agreement):

@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 
+import httpx
 import pytest
 
 pytest.importorskip("uvicorn")
@@ -13,7 +14,9 @@ pytest.importorskip("uvicorn")
 from rounds import PARTIES, horizontal_manifest
 from test_collector import Served, certificate, frame, soon, unsigned
 
+from discreet.federated.messages import CHUNK, RAW
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.service import connection as connections
 from discreet.federated.service.connection import Connection, Nobody
 from discreet.federated.service.provider import Holding, provide
 from discreet.federated.service.server import Round
@@ -47,7 +50,7 @@ def test_a_collector_of_another_manifest_names_both_digests(tmp_path):
     ours, theirs = (unsigned(horizontal_manifest(deadline=soon(20))) for _ in range(2))
     with Served(Round(PARTIES["collector"], theirs, tmp_path)) as url:
         said = refusal(url, ours)
-    assert "hospital-a has not signed the manifest" in said
+    assert "this request is not signed by a party of the manifest" in said
     assert theirs.hash.hex()[:16] in said
     assert "discreet federated show" in said
 
@@ -177,3 +180,36 @@ def test_words_of_a_collector_cannot_move_the_cursor():
     for line in heard:
         assert line.isprintable()
         assert "hospital-b has signed" in line
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_an_answer_without_end_is_left_after_a_few_mebibytes(coding):
+    """Whoever listens there may send for ever; memory is bounded, also for what would unpack."""
+    sent = []
+
+    def endless():
+        for _ in range(64):  # a twin that reads on gets here
+            sent.append(1 << 20)
+            yield bytes(1 << 20)
+
+    def answer(request):
+        headers = {"content-type": "application/json", "content-encoding": coding}
+        return httpx.Response(200, headers=headers, content=endless())
+
+    manifest = horizontal_manifest()
+    with Connection("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
+        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
+        with pytest.raises(ProtocolError, match="with too many bytes"):
+            line._request("GET", "/manifest")
+    assert sum(sent) <= connections.LARGEST_ANSWER + (1 << 20) <= 8 << 20
+
+
+def test_the_longest_answer_that_is_due_is_read():
+    def answer(request):
+        content = iter([bytes(connections.LARGEST_ANSWER)])
+        return httpx.Response(200, headers={"content-type": RAW}, content=content)
+
+    assert connections.LARGEST_ANSWER >= CHUNK
+    with Connection("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
+        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
+        assert len(line._request("GET", "/messages/receiver").content) == connections.LARGEST_ANSWER

@@ -137,7 +137,7 @@ def test_a_paillier_key_belongs_to_the_card_of_whoever_opens(small_key, real_key
 
 def test_a_statement_about_a_paillier_key_is_signed_by_the_card(small_key):
     own = PARTIES["receiver"]
-    card = own.card_with(small_key.public.fingerprint)
+    card = own.card_with(small_key)
     assert card == own.card
     assert card.fingerprint == own.card.fingerprint
     assert Card.from_json(card.to_json()).paillier == small_key.public.fingerprint
@@ -256,7 +256,7 @@ def test_show_prints_all_that_is_signed_and_no_secret(tmp_path, small_key):
         said = run(folder, "show", *words).stdout
         assert PARTIES["receiver"].card.fingerprint in said
         assert PARTIES["receiver"].signing.private_bytes_raw().hex() not in said
-    card = PARTIES["receiver"].card_with(small_key.public.fingerprint)
+    card = PARTIES["receiver"].card_with(small_key)
     (folder / "m.json").write_text(card.to_json())
     assert small_key.public.fingerprint in run(folder, "show").stdout
     (folder / "m.json").write_text(small_key.to_json())

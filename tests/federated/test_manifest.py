@@ -87,7 +87,7 @@ def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
         del body[key]
     body["wanted"][2]["sensitivities"] = [1, 1, 1]
     with pytest.raises(FormatError, match="sensitivities"):
-        Manifest.from_json(dump("manifest", 3, body), allow_small_key=True)
+        Manifest.from_json(dump("manifest", 4, body), allow_small_key=True)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +213,11 @@ def test_identities_and_cards_travel_and_hide_their_secrets():
     for name in ("", "two words", "a" * 65, "../etc", "ä"):
         with pytest.raises(FormatError, match="not a valid name"):
             Identity.generate(name)
-    body = {"name": "a", "signing": "xx", "paillier": None, "statement": None}
+    body = {"name": "a", "signing": "xx", "paillier": None, "proof": None, "statement": None}
     with pytest.raises(FormatError, match="hexadecimal"):
-        Card.from_json(dump("party", 3, body))
+        Card.from_json(dump("party", 4, body))
     with pytest.raises(FormatError, match="32 bytes"):
-        Card.from_json(dump("party", 3, {**body, "signing": "00"}))
+        Card.from_json(dump("party", 4, {**body, "signing": "00"}))
     with pytest.raises(FormatError, match="damaged"):
         Identity.from_json(dump("identity", 2, {"name": "a", "signing": "xx"}))
 

@@ -20,7 +20,7 @@ from discreet.federated.crypto.masks import (
     tag,
     words,
 )
-from discreet.federated.crypto.noise import PolyaShares, polya
+from discreet.federated.crypto.noise import PolyaShares, _uniform, polya
 from discreet.federated.crypto.sealing import sealed, unsealed
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, SeededRandom
@@ -284,3 +284,46 @@ def test_what_a_party_draws_is_the_difference_of_two_polya_draws():
 
     assert fits(shares.draw(size, SeededRandom(5)))
     assert not fits(polya(2, shares.needed, size, SeededRandom(5)))
+
+
+class Words:
+    """A source whose words are known."""
+
+    def __init__(self, *words):
+        self.left = list(words)
+
+    def words(self, count):
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def test_words_at_the_top_are_drawn_again():
+    """Below 3/8 of 2^64 a remainder of the last quarter of all words would come up too often."""
+    eighth = 1 << 61
+    bound = np.array([3 * eighth])
+    for place in range(8):
+        source = Words(place * eighth + 7, 11)
+        expected = place % 3 * eighth + 7 if place < 6 else 11
+        assert _uniform(bound, source).tolist() == [expected]
+        assert len(source.left) == (1 if place < 6 else 0)
+    last = 6 * eighth - 1  # of the words that are taken
+    assert _uniform(bound, Words(last, 11)).tolist() == [3 * eighth - 1]
+    assert _uniform(bound, Words(last + 1, 11)).tolist() == [11]
+    both = _uniform(np.array([3 * eighth, 5]), Words(6 * eighth + 7, 12, 11))
+    assert both.tolist() == [11, 2]  # each by its own bound
+    bounds = np.array([3 * eighth, 1 << 62, 5])
+    top = (1 << 64) - 1
+    assert _uniform(bounds, Words(top, top, top, top - 1, 4, 9)).tolist() == [4, (1 << 62) - 1, 4]
+
+
+def test_twin_without_rejection_favours_small_remainders():
+    """Of eight equally likely words the first two thirds get three each, the last one two."""
+    eighth = 1 << 61
+    plain = [place * eighth % (3 * eighth) // eighth for place in range(8)]
+    assert [plain.count(third) for third in range(3)] == [3, 3, 2]
+    drawn = [
+        _uniform(np.array([3 * eighth]), Words(place * eighth, third * eighth))[0] // eighth
+        for place in range(8)
+        for third in range(3)
+    ]
+    assert [drawn.count(third) for third in range(3)] == [8, 8, 8]

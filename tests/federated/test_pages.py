@@ -5,10 +5,13 @@ Two things are changed: the port, which may be taken, and ``--yes``, as nobody i
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import click
@@ -29,7 +32,8 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 TRAIN, ALIGN = PAGES / "train-with-others.md", PAGES / "align-rows.md"
 SERVED = {"collect", "provide", "label", "receive", "align"}
 PROGRAMS = ("discreet federated ", "openssl ")
-PATIENCE = 120
+HANGING = 1800
+"""Seconds after which a round hangs, on any machine."""
 SCHEMA = Schema(
     [Numeric("age", 0, 100), Categorical("sex", ["f", "m"]), Numeric("income", 0, 9)],
     "ill",
@@ -76,7 +80,10 @@ def people(folder):
 
 
 def act(block, folder, monkeypatch):
-    """Run a block: the parties of a round together, everything else in turn."""
+    """Run a block: the parties of a round together, everything else in turn.
+
+    Processes are waited for until each has ended, or one has failed, however busy the machine is.
+    """
     monkeypatch.chdir(folder)
     port, running = str(free_port()), []
     try:
@@ -90,16 +97,31 @@ def act(block, folder, monkeypatch):
                 assert done.exit_code == 0, (words, done.output)
                 continue
             command = [sys.executable, "-m", "discreet", *words, "--yes"]
-            how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-            running.append(subprocess.Popen(command, **how))
-        for process in running:
-            _, said = process.communicate(timeout=PATIENCE)
-            assert process.returncode == 0, (process.args, said)
+            with tempfile.TemporaryFile("w+") as said:
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+                running.append((process, os.fdopen(os.dup(said.fileno()), "r")))
+        wait_for(running)
     finally:
-        for process in running:
+        for process, said in running:
             if process.poll() is None:
                 process.kill()
-                process.communicate()
+                process.wait()
+            said.close()
+
+
+def wait_for(running):
+    """Until all processes have ended well; the first that fails is named with its words."""
+    until = time.monotonic() + HANGING
+    while True:
+        codes = [process.poll() for process, _ in running]
+        for (process, said), code in zip(running, codes, strict=True):
+            if code:
+                said.seek(0)
+                raise AssertionError(process.args, said.read())
+        if None not in codes:
+            return
+        assert time.monotonic() < until, "the round hangs"
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

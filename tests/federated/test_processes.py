@@ -119,7 +119,7 @@ def agreed(folder, *further, epsilon="inf", deadline=60, names=NAMES):
     discreet(
         *("manifest", "schema.json", *cards, "--collector", "collector.card.json"),
         *("--receiver", "receiver.card.json", "--epsilon", epsilon, "--bins", 4),
-        *("--moments", "age", "--deadline", deadline, "-o", "manifest.json", *further),
+        *("--moments", "age", "--deadline", deadline, "-o", "manifest.json", "--force", *further),
         cwd=folder,
     )
 

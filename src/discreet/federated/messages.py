@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from discreet.documents import Body, canonical
+from discreet.documents import Body, canonical, parse_json
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.crypto.sealing import content_length, sealed_length
@@ -161,7 +161,7 @@ class Message:
         if len(data) > ROOM:
             raise ProtocolError("oversized", f"a header of {len(data)} bytes; it may have {ROOM}")
         try:
-            whole = json.loads(data)
+            whole = parse_json(data)
         except (ValueError, RecursionError):
             raise ProtocolError("truncated", "this is not a whole message; send it again") from None
         try:

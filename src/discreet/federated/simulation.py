@@ -158,7 +158,7 @@ def simulate_vertical(
 
 
 def _card(own: Identity, key: PrivateKey | None) -> Card:
-    return own.card if key is None else own.card_with(key.public.fingerprint)
+    return own.card if key is None else own.card_with(key)
 
 
 def _key(key: PrivateKey | None) -> PrivateKey:

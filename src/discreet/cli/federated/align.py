@@ -9,10 +9,15 @@ from typing import Any
 import click
 
 from discreet.cli.federated.confirm import confirm
-from discreet.cli.federated.files import read_cards, read_identity, read_invitation
+from discreet.cli.federated.files import (
+    read_cards,
+    read_identity,
+    read_invitation,
+    refuse_unless_resumed,
+)
 from discreet.cli.federated.parties import party
 from discreet.cli.federated.telling import current
-from discreet.cli.files import OUTPUT, replacing, write
+from discreet.cli.files import OUTPUT, output_of, replacing, write
 from discreet.cli.output import console, example, json_option, print_json
 from discreet.errors import FormatError, MissingDependencyError, SchemaError, about
 
@@ -79,7 +84,11 @@ def invite(
 @click.option("--id", "--id-column", "id_column", required=True, help="The column of ids.")
 @click.option("--state", required=True, help="A folder for the secret and what was sent.")
 @click.option(
-    "-o", "--output", type=OUTPUT, required=True, help="A .csv or .parquet file to write."
+    "-o",
+    "--output",
+    type=output_of("", resumable=True),
+    required=True,
+    help="A .csv or .parquet file to write.",
 )
 @json_option
 @party
@@ -108,6 +117,7 @@ def align(
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
+    refuse_unless_resumed(output, state)
     if not output.lower().endswith((".csv", ".parquet")):
         raise FormatError(f"{output}: aligned rows go to a file that ends in .csv or .parquet")
     own, agreed, cards = read_identity(identity), read_invitation(invitation), read_cards(known)

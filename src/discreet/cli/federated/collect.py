@@ -71,11 +71,12 @@ def collect(
         from discreet.federated.messages import CHUNK
         from discreet.federated.service.folder import Folder
         from discreet.federated.service.server import Round, application
-        from discreet.serving import Patience, raise_file_limit, web_server
+        from discreet.serving import Patience, raise_file_limit, tls_options, web_server
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
     own, agreed, secret = read_identity(identity), read_agreement(manifest), read_key(key)
+    tls = tls_options(certificate, certificate_key)
     agreed.require_part(own.card, "collector")
     if not isinstance(agreed, Invitation):
         agreed.require_key(own.card, secret)
@@ -91,7 +92,6 @@ def collect(
         else:
             running = Round(own, agreed, state, secret, tell.show)
         patience = Patience(largest=CHUNK, connections=min(512, raise_file_limit() // 2))
-        tls = {"ssl_certfile": certificate, "ssl_keyfile": certificate_key}
         server = web_server(
             application(running), patience, host=host, port=port, backlog=256, **tls
         )

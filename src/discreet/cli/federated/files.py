@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import click
-
+from discreet.cli.overwrite import refuse_replacement
 from discreet.documents import parse, read_text
 from discreet.errors import about
 
@@ -18,8 +18,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("ledger_of", "read_agreement", "read_cards", "read_identity", "read_invitation"),
-    *("read_key", "read_manifest"),
+    *("read_key", "read_manifest", "refuse_unless_resumed"),
 ]
+
+
+def refuse_unless_resumed(path: str | None, state: str) -> None:
+    """Refuse to replace a file, unless a command that was killed may have written it.
+
+    Then it is compared with what is to be written, at the end.
+
+    Parameters
+    ----------
+    path : str or None
+        An output.
+    state : str
+        The folder of what the command has to remember.
+    """
+    if path is not None and not (os.path.isdir(state) and os.listdir(state)):
+        refuse_replacement(path)
 
 
 def read_identity(path: str) -> Identity:
@@ -88,8 +104,6 @@ def ledger_of(
         A round that the ledger must be able to pay.
     """
     if path is None:
-        if total is not None:
-            raise click.UsageError("--budget-total makes a ledger; name it with --budget-file.")
         return None
     from discreet.ledger import Ledger
 

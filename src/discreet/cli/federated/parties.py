@@ -22,9 +22,11 @@ from discreet.cli.federated.files import (
     read_identity,
     read_key,
     read_manifest,
+    refuse_unless_resumed,
 )
 from discreet.cli.federated.telling import current
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import output_of, write
+from discreet.cli.ledgers import require_budget_file
 from discreet.cli.output import example
 from discreet.errors import MissingDependencyError
 
@@ -125,6 +127,7 @@ def provide(
     unprotected: bool,
 ) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
+    require_budget_file(budget_file, budget_total=budget_total)
     part = _Part(manifest, identity, url, authority, known, yes)
     with part.begun("provider", unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
@@ -162,6 +165,7 @@ def label(
     unprotected: bool,
 ) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
+    require_budget_file(budget_file, budget_total=budget_total)
     part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
     with part.begun("label provider", secret, unprotected=unprotected) as (connection, cards):
         from discreet.federated.service import provider
@@ -179,8 +183,18 @@ def label(
 )
 @click.argument("manifest")
 @click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
-@click.option("--statistics", type=OUTPUT, help="Also write the noised totals; mode counts.")
-@click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
+@click.option(
+    "--statistics",
+    type=output_of("statistics", resumable=True),
+    help="Also write the noised totals; mode counts.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=output_of("model", resumable=True),
+    required=True,
+    help="The model file to write.",
+)
 @click.option("--state", help="A folder for the key of the round.  [default: IDENTITY.state]")
 @party
 def receive(
@@ -196,6 +210,9 @@ def receive(
     output: str,
 ) -> None:
     """Sign MANIFEST, wait for the result, open it and write the model."""
+    folder = state or f"{identity}.state"
+    for path in (output, statistics):
+        refuse_unless_resumed(path, folder)
     part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
     with part.begun("receiver", secret) as (connection, cards):
         from discreet.federated.service import receiver
@@ -205,7 +222,6 @@ def receive(
             if statistics is not None and release.statistics is not None:
                 write(statistics, release.statistics.to_json())
 
-        folder = state or f"{identity}.state"
         release = receiver.receive(connection, folder, keep, secret, cards)
     for name in release.inconsistent:  # also with --quiet
         line = f"{name}: its totals contradict the others'; a provider may not be honest"

@@ -13,7 +13,7 @@ import click
 
 from discreet.cli.federated.setup import held_columns, terms_options
 from discreet.cli.federated.telling import current
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import output_of, write
 from discreet.cli.output import example
 from discreet.documents import write_atomic
 from discreet.errors import MissingDependencyError, SchemaError, about
@@ -67,7 +67,7 @@ class _Asked:
     show_default=True,
     help="Seconds for the whole round.",
 )
-@click.option("-o", "--output", type=OUTPUT, help="The model file to write.")
+@click.option("-o", "--output", type=output_of("model"), help="The model file to write.")
 def rehearse(
     schema: str,
     providers: tuple[str, ...],
@@ -143,7 +143,7 @@ def _agreed(asked: _Asked, folder: Path) -> tuple[Manifest, str | None]:
         current().say("making a Paillier key")
         key = generate()
         write_atomic(folder / f"{holder}.paillier.json", key.to_json(), private=True)
-        cards[holder] = people[holder].card_with(key.public.fingerprint)
+        cards[holder] = people[holder].card_with(key)
     until = datetime.now(UTC) + timedelta(seconds=asked.deadline)
     manifest = Manifest(
         asked.schema,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.files import read_identity
+from discreet.cli.federated.files import read_identity, read_key
 from discreet.cli.federated.telling import current
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, folder, write
 from discreet.cli.output import console, example, json_option, print_json
+from discreet.cli.overwrite import refuse_replacement
 from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError, about
+
+if TYPE_CHECKING:
+    from discreet.federated.agreement.identity import Card
 
 __all__ = ["held_columns", "identity", "manifest", "terms_options"]
 
@@ -65,13 +69,22 @@ def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--bits",
-    type=click.IntRange(2048),
+    type=click.IntRange(2048, 8192),
     default=3072,
     show_default=True,
     help="Length of the Paillier key.",
 )
+@click.option(
+    "--card",
+    "card_only",
+    is_flag=True,
+    help="Only write the card of an identity that exists again, with its Paillier key if it has "
+    "one; for cards of an older version.",
+)
 @json_option
-def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) -> None:
+def identity(
+    name: str, place: str, paillier: bool, bits: int, card_only: bool, as_json: bool
+) -> None:
     """Make the keys of the party NAME.
 
     NAME.identity.json stays with its owner; NAME.card.json is for the others, who compare its
@@ -79,16 +92,25 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
     gets a Paillier key, and a new card with the same fingerprint.
     """
     from discreet.federated.agreement.identity import Identity, check_name
-    from discreet.federated.agreement.words import card_facts, card_words
 
     check_name(name)
     where, files = folder(place), {}
     secret, private = where / f"{name}.identity.json", where / f"{name}.paillier.json"
+    if card_only:
+        made = read_identity(str(secret))
+        kept = read_key(str(private)) if private.exists() else None
+        card = made.card if kept is None else made.card_with(kept)
+        files["card"] = _public(where / f"{name}.card.json", card.to_json(), free=True)
+        _print_card(card, files, as_json)
+        return
     if paillier and private.exists():
         raise FormatError(f"{private}: exists; keys are not replaced, choose another name")
-    if paillier and secret.exists():  # a party of old gets a Paillier key, too
+    owned = secret.exists()
+    if paillier and owned:  # a party of old gets a Paillier key, too
         made = read_identity(str(secret))
     else:
+        if not owned:
+            refuse_replacement(where / f"{name}.card.json")  # perhaps somebody else's
         made = Identity.generate(name)
         files["identity"] = _secret(secret, made.to_json())
     card = made.card
@@ -100,8 +122,14 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
         files["key"] = _secret(private, key.to_json())
         public = key.public.to_json()
         files["public key"] = _public(where / f"{name}.paillier.public.json", public)
-        card = made.card_with(key.public.fingerprint)
-    files["card"] = _public(where / f"{name}.card.json", card.to_json())
+        card = made.card_with(key)
+    files["card"] = _public(where / f"{name}.card.json", card.to_json(), free=owned)
+    _print_card(card, files, as_json)
+
+
+def _print_card(card: Card, files: dict[str, str], as_json: bool) -> None:
+    from discreet.federated.agreement.words import card_facts, card_words
+
     if as_json:
         print_json({**card_facts(card), "files": files})
         return
@@ -111,8 +139,9 @@ def identity(name: str, place: str, paillier: bool, bits: int, as_json: bool) ->
     printer.print(card_words(card), soft_wrap=True)
 
 
-def _public(path: Path, text: str) -> str:
-    write(path, text)
+def _public(path: Path, text: str, *, free: bool = False) -> str:
+    """A file for others; it is free to replace where it follows from keys that were here before."""
+    write(path, text, free=free)
     return str(path)
 
 

@@ -15,19 +15,26 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.documents import Body, dump, load
 from discreet.errors import FormatError
+from discreet.federated.crypto.key_proof import parse_proof, prove_modulus, verify_modulus
 from discreet.federated.refusals import ProtocolError
+
+if TYPE_CHECKING:
+    from discreet.federated.crypto.paillier import PrivateKey
 
 __all__ = ["Card", "CardBody", "Identity"]
 
 VERSION = 2
-CARD_VERSION = 3
+CARD_VERSION = 4
 KEY = 32
 """Bytes of a public key."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -54,6 +61,7 @@ class CardBody(Body):
     name: str
     signing: str
     paillier: str | None
+    proof: str | None
     statement: str | None
 
     def card(self) -> Card:
@@ -62,7 +70,7 @@ class CardBody(Body):
             key, statement = bytes.fromhex(self.signing), bytes.fromhex(self.statement or "")
         except ValueError:
             raise FormatError(f"the key of {self.name!r} is not hexadecimal") from None
-        return Card(self.name, key, self.paillier, statement)
+        return Card(self.name, key, self.paillier, parse_proof(self.proof or ""), statement)
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class Card:
         An Ed25519 public key of 32 bytes.
     paillier : str, optional
         The fingerprint of the party's Paillier key, if it has one.
+    proof : bytes
+        That this key is a proper one; see :mod:`~discreet.federated.crypto.key_proof`.
     statement : bytes
         The party's signature under that: whoever has compared the card's fingerprint knows the
         Paillier key too, also one that was made later.
@@ -84,6 +94,7 @@ class Card:
     name: str
     signing: bytes
     paillier: str | None = field(default=None, compare=False)
+    proof: bytes = field(default=b"", compare=False, repr=False)
     statement: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +102,8 @@ class Card:
         if len(self.signing) != KEY:
             raise FormatError(f"{self.name}: a public key has {KEY} bytes")
         stated = "" if self.paillier is None else self.paillier
-        if (stated or self.statement) and not self.verify(self.statement, _stating(stated)):
+        signed = _stating(stated, self.proof)
+        if (stated or self.proof or self.statement) and not self.verify(self.statement, signed):
             raise FormatError(
                 f"the Paillier key on the card of {self.name} is not signed by {self.name}; ask "
                 "for the card again"
@@ -110,12 +122,28 @@ class Card:
             return False
         return True
 
+    @property
+    def proving(self) -> bytes:
+        """What stands for this party in the proof of its Paillier key."""
+        return f"{self.name} ".encode() + self.signing
+
+    def verify_modulus(self, n: int) -> None:
+        """Refuse a Paillier modulus that the proof on this card does not show to be proper.
+
+        Parameters
+        ----------
+        n : int
+            The modulus whose fingerprint the card states.
+        """
+        verify_modulus(n, self.proving, self.proof, self.name)
+
     def to_body(self) -> dict[str, str | None]:
         """Plain values for a JSON document."""
         return {
             "name": self.name,
             "signing": self.signing.hex(),
             "paillier": self.paillier,
+            "proof": None if self.paillier is None else self.proof.hex(),
             "statement": None if self.paillier is None else self.statement.hex(),
         }
 
@@ -129,9 +157,9 @@ class Card:
         return load(text, "party", CARD_VERSION, CardBody).card()
 
 
-def _stating(paillier: str) -> bytes:
+def _stating(paillier: str, proof: bytes) -> bytes:
     """What a party signs about its Paillier key."""
-    return b"discreet/paillier\0" + paillier.encode()
+    return b"discreet/paillier/2\0" + paillier.encode() + b"\0" + proof
 
 
 @dataclass
@@ -169,13 +197,29 @@ class Identity:
         """What others may know."""
         return Card(self.name, self.signing.public_key().public_bytes_raw())
 
-    def card_with(self, paillier: str) -> Card:
-        """The card that also states the fingerprint of one's Paillier key."""
-        return replace(self.card, paillier=paillier, statement=self.sign(_stating(paillier)))
+    def card_with(self, key: PrivateKey) -> Card:
+        """The card that also states one's Paillier key, with the proof that it is a proper one."""
+        stated, proof = key.public.fingerprint, prove_modulus(key, self.card.proving)
+        statement = self.sign(_stating(stated, proof))
+        return replace(self.card, paillier=stated, proof=proof, statement=statement)
 
     def sign(self, message: bytes) -> bytes:
         """Sign; 64 bytes."""
         return self.signing.sign(message)
+
+    def derive_storage_key(self, agreement: bytes, name: str) -> bytes:
+        """Derive the key under which a secret of one round is kept in a file.
+
+        Parameters
+        ----------
+        agreement : bytes
+            The hash of what is agreed.
+        name : str
+            Of the file, so that no secret can be taken for another.
+        """
+        info = b"discreet/folder/1\0" + name.encode()
+        derive = HKDF(algorithm=SHA256(), length=32, salt=agreement, info=info)
+        return derive.derive(self.signing.private_bytes_raw())
 
     # the key of one round
 

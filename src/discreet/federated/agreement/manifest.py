@@ -127,9 +127,12 @@ class Manifest(Agreement):
             raise SchemaError("two statistics are the same")
 
     def _check_paillier(self) -> None:
-        """The key is its holder's own: with another's, somebody else could open."""
+        """The key is its holder's own, and a proper one: others could open, or it could read."""
         holder, key = self.key_holder, self.paillier
-        if holder is None or key is None or holder.paillier == key.fingerprint:
+        if holder is None or key is None:
+            return
+        if holder.paillier == key.fingerprint:
+            holder.verify_modulus(key.n)
             return
         stated = "no Paillier key"
         if holder.paillier is not None:

@@ -92,13 +92,9 @@ class ManifestBody(Body):
         """The value this shape stands for; what it states twice must agree."""
         key = None
         if self.paillier is not None:
-            from discreet.federated.crypto.paillier import PublicKey
+            from discreet.federated.crypto.paillier import PublicKey, parse_number
 
-            try:
-                number = int(self.paillier, 16)
-            except ValueError:
-                raise FormatError("the Paillier key is not hexadecimal") from None
-            key = PublicKey(number, allow_small_key)
+            key = PublicKey(parse_number(self.paillier), allow_small_key)
         found = Manifest(
             schema=self.public.value(),
             wanted=tuple(Wanted(o.feature, o.kind, tuple(o.edges), o.weight) for o in self.wanted),

@@ -84,6 +84,10 @@ def _vertical(manifest: Manifest) -> list[str]:
             "a provider: together they would read the other side's rows"
         )
     if t < 2:
+        found.append(
+            f"no two of a table's provider, {label} and {manifest.collector.name} work together: "
+            "each knows its share of the noise, and a single share is left"
+        )
         found.append(f"{label} and {opener} do not work together: they would undo a share of noise")
     rows = f"the {manifest.rows} rows, and who is among them, are known to all providers"
     return [*found, rows, "nobody takes part in two rounds", *_common(manifest)]

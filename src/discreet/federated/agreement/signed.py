@@ -21,7 +21,7 @@ from discreet.federated.refusals import ProtocolError
 
 __all__ = ["Agreement", "Role", "check_cards", "check_deadline", "seconds_left"]
 
-VERSION = 3
+VERSION = 4
 SIGNATURE = 64
 
 Role = Literal["provider", "label provider", "collector", "receiver", "owner"]

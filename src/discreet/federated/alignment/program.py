@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import SchemaError
-from discreet.federated.agreement.identity import Card
+from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
 from discreet.federated.alignment.party import Secret, texts_of
@@ -57,7 +57,7 @@ def align(
     kept = Folder(state, line.manifest)
     with kept.held(line.own):
         agreed = line.agreed(known)
-        machine = Owner(line.own, agreed, texts, _secret(kept), known, advance)
+        machine = Owner(line.own, agreed, texts, _secret(kept, line.own), known, advance)
         _same(kept, machine.digest)
         before = agreed.owners[machine.place - 1].name
         line.send(kept.once(f"list-{machine.place}", machine.own_list))
@@ -79,12 +79,12 @@ def _passed(
     return machine.pass_on(line.take(kind, before, kept))
 
 
-def _secret(kept: Folder) -> Secret:
+def _secret(kept: Folder, own: Identity) -> Secret:
     """The secret of this alignment: as it was before, or a fresh one."""
-    content = kept.read("secret")
+    content = kept.read_secret(own, "secret")
     if content is None:
         secret = Secret()
-        kept.write("secret", secret.key + secret.scalar)
+        kept.write_secret(own, "secret", secret.key + secret.scalar)
         return secret
     return Secret(scalar=content[KEY:], key=content[:KEY])
 

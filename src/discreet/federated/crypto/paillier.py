@@ -20,6 +20,7 @@ from typing import Any
 
 from discreet.documents import Body, dump, load
 from discreet.errors import FormatError, MissingDependencyError, PrivacyError
+from discreet.federated.crypto.key_proof import MAX_BITS
 from discreet.federated.refusals import ProtocolError
 
 try:
@@ -28,6 +29,7 @@ except ImportError:  # pragma: no cover - the extra is missing
     raise MissingDependencyError("gmpy2", "federated") from None
 
 __all__ = ["DEFAULT_BITS", "LEAST_BITS", "Encryptor", "PrivateKey", "PublicKey", "generate"]
+__all__ += ["parse_number"]
 
 DEFAULT_BITS = 3072
 LEAST_BITS = 2048
@@ -39,6 +41,11 @@ def _check_bits(bits: int, allow_small: bool) -> None:
     if bits < LEAST_BITS and not allow_small:
         raise PrivacyError(
             f"a Paillier key of {bits} bits can be broken; use at least {LEAST_BITS}, "
+            f"{DEFAULT_BITS} is the default"
+        )
+    if bits > MAX_BITS:
+        raise PrivacyError(
+            f"a Paillier key of {bits} bits is too long; use at most {MAX_BITS}, "
             f"{DEFAULT_BITS} is the default"
         )
 
@@ -58,9 +65,9 @@ class PublicKey:
     allow_small: bool = False
 
     def __post_init__(self) -> None:
+        _check_bits(self.bits, self.allow_small)  # a test on a longer number could take hours
         if self.n < 15 or self.n % 2 == 0 or gmpy2.is_prime(self.n):
             raise PrivacyError("this number is no Paillier modulus: it must be odd and composite")
-        _check_bits(self.bits, self.allow_small)
 
     @cached_property
     def bits(self) -> int:
@@ -90,7 +97,7 @@ class PublicKey:
     def from_json(cls, text: str | bytes, *, allow_small: bool = False) -> PublicKey:
         """Read what :meth:`to_json` wrote."""
         body = load(text, "paillier-public-key", VERSION, _PublicBody)
-        return cls(_whole(body.n), allow_small)
+        return cls(parse_number(body.n), allow_small)
 
     def embed(self, plain: int) -> Any:
         """(1 + N)^plain: a ciphertext without any randomness."""
@@ -158,11 +165,11 @@ class PrivateKey:
     allow_small: bool = False
 
     def __post_init__(self) -> None:
+        _check_bits((self.p * self.q).bit_length(), self.allow_small)
         if self.p == self.q or not all(gmpy2.is_prime(f, PRIME_ROUNDS) for f in (self.p, self.q)):
             raise PrivacyError("a Paillier key is made of two different primes")
         if gmpy2.gcd(self.p * self.q, (self.p - 1) * (self.q - 1)) != 1:
             raise PrivacyError("these primes do not fit together; generate a new key")
-        _check_bits((self.p * self.q).bit_length(), self.allow_small)
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.public.bits} bits, {self.public.fingerprint[:16]})"
@@ -201,7 +208,7 @@ class PrivateKey:
     def from_json(cls, text: str | bytes, *, allow_small: bool = False) -> PrivateKey:
         """Read what :meth:`to_json` wrote."""
         body = load(text, "paillier-key", VERSION, _KeyBody)
-        return cls(_whole(body.p), _whole(body.q), allow_small)
+        return cls(parse_number(body.p), parse_number(body.q), allow_small)
 
 
 class _KeyBody(Body):
@@ -213,7 +220,12 @@ class _PublicBody(Body):
     n: str
 
 
-def _whole(text: str) -> int:
+def parse_number(text: str) -> int:
+    """A number of a key as it is written in a file, in hexadecimal and of limited length."""
+    if len(text) > MAX_BITS // 4 + len("0x"):
+        raise PrivacyError(
+            f"a number of a Paillier key has {len(text)} digits; keys have at most {MAX_BITS} bits"
+        )
     try:
         return int(text, 16)
     except ValueError:

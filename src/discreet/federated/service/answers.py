@@ -5,12 +5,12 @@ Also why one cannot be reached, where trying again is no use.
 
 from __future__ import annotations
 
-import json
 from typing import Literal, TypeVar
 
 import httpx
 from pydantic import BaseModel, Field
 
+from discreet.documents import parse_json
 from discreet.federated.refusals import ProtocolError, Reason, printable
 
 __all__ = [
@@ -68,7 +68,7 @@ def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
         What it does not do if it answers otherwise, such as "tells no status of a round".
     """
     try:
-        return shape.model_validate(json.loads(content))
+        return shape.model_validate(parse_json(content))
     except (ValueError, RecursionError):
         raise no_collector(url, what) from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -26,6 +26,7 @@ from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message, re
 from discreet.federated.refusals import ProtocolError, printable
 from discreet.federated.service import answers
 from discreet.federated.service.folder import Folder, Growing
+from discreet.serving import trusting
 
 __all__ = ["Connection", "Line", "SignedRequests"]
 
@@ -72,6 +73,10 @@ class Nobody:
 
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
+FAREWELL = 5.0
+"""Seconds that a party which leaves waits for the collector to take notice."""
+FAREWELL_TRIES = 5
+"""How often a party says at most that it leaves."""
 LONELY = 60.0
 """Seconds without an answer after which a party that has made everything it sends leaves."""
 
@@ -121,11 +126,9 @@ class Line(Generic[A]):
         authority: str | None = None,
         tell: Listener | None = None,
     ) -> None:
-        import ssl
-
         if not url.startswith(("http://", "https://")) or not _host(url):
             raise SchemaError(f"invalid address {url!r}; write https://collector.example:8443")
-        verify: Any = True if authority is None else ssl.create_default_context(cafile=authority)
+        verify: Any = True if authority is None else trusting(authority)
         self.url = url.rstrip("/")
         tell = tell or Nobody()
         self.own, self.manifest, self.say, self.said = own, manifest, tell.say, ""
@@ -370,7 +373,12 @@ class Line(Generic[A]):
         except ProtocolError as error:
             if error.reason not in ("lonely", "abandoned"):
                 raise
-            self.say("the result is kept, but the collector is gone and has not heard of it")
+            self.say(
+                "the result is kept, but the collector is gone; whether it has heard of that is "
+                "not known here"
+            )
+            return
+        self._leave()
 
     def finish(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
@@ -384,6 +392,23 @@ class Line(Generic[A]):
                 "everything was sent and accepted, but the collector is gone; whether the round "
                 "has ended is not known here"
             )
+            return
+        self._leave()
+
+    def _leave(self) -> None:
+        """Tell the collector that one knows of the end: it need not wait any longer.
+
+        What is lost on its way is said again a few times; nobody waits for a collector that left.
+        """
+        until = time.monotonic() + FAREWELL
+        for _ in range(FAREWELL_TRIES):
+            left = max(PAUSE, until - time.monotonic())
+            with suppress(httpx.TransportError, ProtocolError):
+                self._once("GET", "/status", params={"changes": -1, "heard": 1}, timeout=left)
+                return
+            if time.monotonic() > until:
+                return
+            time.sleep(PAUSE)
 
 
 class Connection(Line[Manifest]):

@@ -4,13 +4,16 @@ The body is on the disk first, then the header: a message without its header is 
 are, before anyone hears that the message was accepted or sent. A body that is still on its way
 grows in a file of its own and goes on growing after a restart.
 
-The key that was made for the round lies here too until the round has ended; then key and bodies
-are deleted (which does not overwrite what an SSD or a backup may still hold).
+The key that was made for the round is here too until the round has ended, sealed under the party's
+identity, which is kept elsewhere: a copy of the folder alone opens nothing, however the party died.
+At the end key and bodies are deleted (which does not overwrite what an SSD or a backup may still
+hold). A digest of counts is as good as the counts, which can be guessed: what recognises the data
+of a round after a restart is a code under the key of the round, and is deleted with it.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +24,7 @@ from discreet.documents import move_atomic, private_folder, replacing, write_ato
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
+from discreet.federated.crypto.sealing import sealed, unsealed
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
@@ -30,8 +34,9 @@ __all__ = ["Folder"]
 
 BODIES = (".body", ".part", ".draft")
 """Endings of files that are deleted when the round has ended."""
-SECRETS = ("session", "secret")
-"""Keys that are deleted first: the party's for this round, and what blinds ids in an alignment."""
+SECRETS = ("session", "secret", "data", "digest")
+"""Deleted first: the party's key for this round, what blinds ids in an alignment, and the codes of
+data and ids under these keys."""
 
 
 class Folder:
@@ -47,6 +52,8 @@ class Folder:
     def __init__(self, path: str | Path, manifest: Agreement) -> None:
         self.manifest = manifest
         self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
+        self._session = b""
+        """The party's key for this round, once it has joined."""
 
     @contextmanager
     def held(self, own: Identity) -> Iterator[None]:
@@ -81,11 +88,12 @@ class Folder:
             raise ProtocolError(
                 "late", f"{own.name} has finished this round; its key for it is deleted"
             )
-        kept = self.read("session")
+        kept = self.read_secret(own, "session")
         if kept is None:
-            self.write("session", own.session(self.manifest.hash))
+            self.write_secret(own, "session", own.session(self.manifest.hash))
         else:
             own.resume(self.manifest.hash, kept)
+        self._session = own.session(self.manifest.hash)
 
     def finish(self, own: Identity) -> None:
         """Delete the party's key for this round, with which alone it could open what was sent."""
@@ -99,18 +107,25 @@ class Folder:
     def _erase(self, own: Identity) -> None:
         for name in SECRETS:
             self.delete(name)
+        self._session = b""
         own.forget(self.manifest.hash)
         for path in list(self.path.iterdir()):
             if path.suffix in BODIES:
                 path.unlink(missing_ok=True)
 
     def same(self, *contents: object) -> None:
-        """Refuse other data than what the round was begun with."""
-        digest = hashlib.sha256("\0".join(map(str, contents)).encode()).digest()
-        before = self.read("data")
+        """Refuse other data than what the round was begun with.
+
+        What is written is a code under the party's key for this round: without the key, which is
+        deleted at the end, nobody can tell whether a guess of the data is right.
+        """
+        if not self._session:
+            raise ProtocolError("out-of-order", f"{self.path} has no key of this round")
+        content = b"discreet/data\0" + "\0".join(map(str, contents)).encode()
+        code, before = hmac.digest(self._session, content, "sha256"), self.read("data")
         if before is None:
-            self.write("data", digest)
-        elif before != digest:
+            self.write("data", code)
+        elif not hmac.compare_digest(before, code):
             raise ProtocolError(
                 "wrong-rows",
                 "the data are not those that this round was begun with; take the table as it was, "
@@ -125,6 +140,7 @@ class Folder:
     def deliver(self) -> None:
         """Note that everything was accepted: after a restart only the end is waited for."""
         self.write("delivered", b"")
+        self.delete("data")
 
     def made(self, name: str) -> bool:
         """Whether :meth:`once` has made a message of this name."""
@@ -144,6 +160,32 @@ class Folder:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
+
+    def write_secret(self, own: Identity, name: str, content: bytes) -> None:
+        """Write a secret of this round, sealed under the party's identity.
+
+        Parameters
+        ----------
+        own : Identity
+        name : str
+            Of the file.
+        content : bytes
+        """
+        key = own.derive_storage_key(self.manifest.hash, name)
+        self.write(name, sealed(key, content))
+
+    def read_secret(self, own: Identity, name: str) -> bytes | None:
+        """Read what :meth:`write_secret` wrote; None where there is none."""
+        content = self.read(name)
+        if content is None:
+            return None
+        try:
+            return unsealed(own.derive_storage_key(self.manifest.hash, name), content)
+        except ProtocolError:
+            raise FormatError(
+                f"{self.path / name}: the kept key of this round is damaged, or was written by "
+                "another version; agree on a new round"
+            ) from None
 
     # messages
 

@@ -73,7 +73,7 @@ class Carrier(ABC, Generic[A]):
         """Whether someone was told that the deadline had passed."""
         self.manifest = manifest.signed_by(own)
         self.seen: set[str] = set()
-        """Who has asked since there is a result, and so knows that it may leave."""
+        """Who has said that it knows of the result, and so has left."""
         for name in manifest.parties:
             data = self.folder.read(f"{name}.signature") or b""
             self._signed(name, data.decode().partition(" ")[2])
@@ -209,8 +209,6 @@ class Carrier(ABC, Generic[A]):
             self.folder.drop(name, ".message")
             raise
         inbox.keep(message)
-        if message.kind == "received":
-            self.seen.add(message.sender)
         self.changes += 1
         self._advance()
 
@@ -227,7 +225,9 @@ class Carrier(ABC, Generic[A]):
             given = b""
         content = request_bytes(self.manifest, method, target, moment)
         if card is None or not card.verify(given, content):
-            raise ProtocolError("wrong-signature", "this request is not signed by a party")
+            raise ProtocolError(
+                "wrong-signature", f"this request is not signed by a party of {self._running}"
+            )
         if late:
             raise ProtocolError(
                 "wrong-signature", f"the clock of {name} and the collector's differ too much"
@@ -236,7 +236,10 @@ class Carrier(ABC, Generic[A]):
 
     @property
     def everyone_knows(self) -> bool:
-        """Whether all other parties have heard that there is a result."""
+        """Whether all other parties have said that they know of the result.
+
+        That they were told does not suffice: the answer may be lost on its way.
+        """
         return self.seen >= self.manifest.parties.keys() - {self.own.name}
 
     def messages(self, recipient: str) -> list[Message]:
@@ -311,10 +314,18 @@ class Carrier(ABC, Generic[A]):
     def actors(self) -> int:
         """How many parties send something before there is a result."""
 
-    def status(self, asked_by: str = "") -> dict[str, Any]:
-        """The state for programs; whoever asks knows it from then on."""
+    def status(self, asked_by: str = "", heard: bool = False) -> dict[str, Any]:
+        """The state for programs.
+
+        Parameters
+        ----------
+        asked_by : str
+            A party.
+        heard : bool
+            Whether this party says that it knows of the result, and leaves.
+        """
         with self.lock:
-            if self.done:
+            if self.done and heard:
                 self.seen.add(asked_by)
             elif self.over:
                 self._abandon()

@@ -5,7 +5,8 @@
     POST /messages?offset=N     a chunk of a message's body, from byte N on; without an offset, how
                                 much of it is here
     GET  /messages/{recipient}  a chunk of what has come for a party, for this party alone
-    GET  /status?changes=N      who is missing, and how long there is; answered when there is news
+    GET  /status?changes=N      who is missing, and how long there is; answered when there is news;
+                                with heard=1 a party says that it knows of the end, and leaves
 
 Requests are signed by the party that makes them, before a body is read. The header of a message
 travels in an HTTP header: it is judged, length, sender and signature, before a byte of the body
@@ -29,7 +30,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
+from discreet.body_limit import BodyLimit
 from discreet.errors import FormatError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
@@ -166,7 +169,14 @@ class Round(Carrier[Manifest]):
 
 def application(running: Carrier[Any]) -> FastAPI:
     """The server of one round, or of one alignment."""
-    app = FastAPI(title="discreet collector", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="discreet collector",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.add_middleware(BodyLimit, refuse=_refuse_body)
 
     @app.exception_handler(ProtocolError)
     async def refused(request: Request, error: ProtocolError) -> JSONResponse:
@@ -178,6 +188,10 @@ def application(running: Carrier[Any]) -> FastAPI:
     async def unwritten(request: Request, error: Exception) -> JSONResponse:
         body = {"reason": "storage", "sentence": f"the collector cannot keep this ({error})"}
         return JSONResponse(body, 507)
+
+    @app.exception_handler(ClientDisconnect)
+    async def broken(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody hears it; a chunk that is missing comes again
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> JSONResponse:
@@ -200,14 +214,16 @@ def application(running: Carrier[Any]) -> FastAPI:
         return Response(running.manifest.to_json(), media_type="application/json")
 
     @app.get("/status")
-    async def status(request: Request, changes: int = -1) -> dict[str, Any]:
+    async def status(request: Request, changes: int = -1, heard: int = 0) -> dict[str, Any]:
         name, stage, until = asked_by(request), running.news()[1], _now() + HELD
         while running.news() == (changes, stage) and _now() < until:
             await asyncio.sleep(LOOK)
-        return await run_in_threadpool(running.status, name)
+        return await run_in_threadpool(running.status, name, heard == 1)
 
     @app.post("/signatures/{name}")
     async def sign(name: str, request: Request) -> dict[str, Any]:
+        if asked_by(request) != name:  # before a body is read
+            raise ProtocolError("unknown-sender", f"only {name} may sign as {name}")
         text = (await body_of(request, SIGNED, ProtocolError)).decode("ascii", "replace")
         await run_in_threadpool(running.sign, name, text)
         return {"accepted": True}
@@ -244,6 +260,10 @@ def application(running: Carrier[Any]) -> FastAPI:
         return Response(status_code=204)
 
     return app
+
+
+def _refuse_body(reason: str, sentence: str) -> JSONResponse:
+    return JSONResponse({"reason": reason, "sentence": sentence}, CODES[reason])
 
 
 def _now() -> float:
