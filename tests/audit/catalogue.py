@@ -221,6 +221,13 @@ def float_laplace(count: int) -> float:
     return count - math.copysign(1 / EPSILON, uniform) * math.log1p(-2 * abs(uniform))
 
 
+def float_histogram(value: int) -> list[float]:
+    """HE of multi-freq-ldpy: a textbook Laplace draw for every cell of a histogram."""
+    cells = [float_laplace(0) * 2 for _ in range(4)]
+    cells[value] += 1.0
+    return cells
+
+
 STREAM = np.random.default_rng(7)
 """The seeded generator of a careless module."""
 
@@ -298,6 +305,41 @@ def corners(*levels: Any) -> list[tuple[str, Any]]:
     return [(str(one), one) for one in levels]
 
 
+def sampled_with_fake_data(values: tuple[int, ...], random: Random) -> tuple[int, ...]:
+    """RS+FD[GRR] of multi-freq-ldpy: of d bits a sampled one is randomized with the epsilon
+    ln(d (e - 1) + 1), the others are replaced by uniform ones. All are sent.
+    """
+    amplified = len(values) * math.expm1(EPSILON) + 1
+    truth = int(2**64 * amplified / (amplified + 1))
+    sampled = int(random.integers(len(values), 1)[0])
+    sent = [int(random.integers(2, 1)[0]) for _ in values]
+    honest = bool(random.bernoulli_words(truth, 1)[0])
+    sent[sampled] = values[sampled] if honest else 1 - values[sampled]
+    return tuple(sent)
+
+
+VARIED = Schema([Categorical("b", list("uvwxyz"))], "class", ["no", "yes"])
+LARGE = Plan(VARIED, EPSILON, [Question(("b",), DE(EPSILON, 14), 1)])
+"""Audited as plans are that are too large to be walked through: by samples."""
+
+
+def spaced(record: Any, random: Random, *, value: Any) -> str:
+    """A space after the report of whoever has one value: JSON does not look at it."""
+    return Device(LARGE)(record, random).rstrip() + " " * (record["b"] == value)
+
+
+def reordered(record: Any, random: Random) -> str:
+    """The same report, with its keys in an order that depends on the record."""
+    sent = json.loads(Device(LARGE)(record, random))
+    return json.dumps(sent, sort_keys=record["b"] == "w")
+
+
+def sampled(release: Any = None) -> Subject:
+    """What leaves a device, by samples alone."""
+    subject = of_collection(LARGE)
+    return replace(subject, walks=(), release=release or subject.release)
+
+
 # --------------------------------------------------------------------------------- catalogue
 
 
@@ -328,7 +370,7 @@ def manifest(partition: str, key: Any = None) -> Any:
     cards = {name: one.card for name, one in who.items()}
     if key is not None:
         holder = "receiver" if partition == "horizontal" else "three"
-        cards[holder] = who[holder].card_with(key.public.fingerprint)
+        cards[holder] = who[holder].card_with(key)
     if partition == "horizontal":
         given: dict[str, Any] = {"providers": (cards["one"], cards["two"], cards["three"])}
     else:
@@ -387,6 +429,15 @@ DEFECTS = [
     Entry("withdrawal after looking", lambda: walked(withdrawn)),
     Entry("question chosen by the record", lambda: walked(question_by_record)),
     Entry("id made of the record", lambda: walked(named_by_record)),
+    Entry("space after the report of a value in between", lambda: sampled(
+        partial(spaced, value="w"))),
+    Entry("space after the report of a missing value", lambda: sampled(
+        partial(spaced, value=None))),
+    Entry("order of keys by the record", lambda: sampled(reordered)),
+    Entry("RS+FD with every attribute sent", lambda: walked(
+        sampled_with_fake_data, corners(*itertools.product((0, 1), repeat=2)))),
+    Entry("histogram with float noise", lambda: of_function(
+        float_histogram, [Pair("value 0", "value 1", 0, 1)], EPSILON), 1000),
     Entry("float Laplace", lambda: of_function(float_laplace, COUNTS, EPSILON), 1000),
     Entry("n through consistent counts", lambda: central(
         with_exact_n, pairs=added(SCHEMA, 24)[:1]), 200),
@@ -423,6 +474,7 @@ SOUND = [
     Entry("discrete Laplace", partial(of_mechanism, "discrete-laplace", EPSILON), 2000),
     Entry("discrete Gaussian", partial(of_mechanism, "discrete-gaussian", EPSILON), 2000),
     Entry("plan", lambda: of_collection(PLAN)),
+    Entry("plan, by samples", sampled, 80),
     Entry("questionnaire", lambda: of_collection(SURVEY)),
     *(Entry(f"CentralNB, {method}", partial(
         of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80, deep=3,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,9 +21,11 @@ from audit.catalogue import (
     SURVEY,
     false_alarms,
     float_laplace,
+    sampled,
     seeded_once,
+    spaced,
 )
-from discreet import Categorical, CentralNB, MixedNB, PrivacyError, Schema, SchemaError
+from discreet import Categorical, CentralNB, MixedNB, Numeric, PrivacyError, Schema, SchemaError
 from discreet.audit import (
     Effort,
     Pair,
@@ -33,11 +38,11 @@ from discreet.audit import (
     of_function,
     of_mechanism,
 )
-from discreet.audit.artefact import leaves, released
+from discreet.audit.artefact import leaves, released, skeleton
 from discreet.audit.distinguisher import best_event, detectable, lower_bound
 from discreet.audit.enumeration import Choices, EndlessError, keeps, law, paths, worst
 from discreet.audit.neighbours import added, corner, replaced
-from discreet.audit.reports import of_oracle
+from discreet.audit.reports import FEW, of_oracle
 from discreet.audit.sampling import LEAST, draw
 from discreet.audit.steps import steps
 from discreet.mechanisms.frequency import DE, OLH
@@ -138,6 +143,41 @@ def test_errors_and_warnings_are_released():
     found = leaves(released(loud))
     assert found["error"] == "KeyError: 'secret'"
     assert found["warnings[0]"] == "UserWarning: look"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        '{"n": 3, "w": "a"} ',
+        '{"n":3, "w": "a"}',
+        '{"w": "a", "n": 3}',
+        '{"n": 3.0, "w": "a"}',
+        '{"n": 3e0, "w": "a"}',
+        '{"n": 3, "w": "\\u0061"}',
+        '{"n": 7, "n": 3, "w": "a"}',
+        '{"n": 3, "\\u0077": "a"}',
+    ],
+)
+def test_the_form_of_a_text_is_released_as_well(spelled):
+    """Each says the same as the first; what reads JSON and forgets its form, the twin, sees it."""
+    plain, other = leaves('{"n": 3, "w": "a"}'), leaves(spelled)
+    form = {"text skeleton", "text length", "whole"}
+    assert plain["text skeleton"] == '{"n": _, "w": "_"}'
+    assert plain["text skeleton"] != other["text skeleton"]
+    assert other["text length"] == len(spelled)
+    assert plain["whole"] != other["whole"]
+    parsed = [{key: v for key, v in one.items() if key not in form} for one in (plain, other)]
+    assert parsed[0] | {"n lowest bit": None} == parsed[1] | {"n lowest bit": None}
+
+
+def test_the_skeleton_has_no_values_and_words_have_their_length():
+    assert skeleton('[0, -1, 2.5, 1e+16, true, NaN, "é\\n", ""]') == skeleton(
+        '[7, 10, 0.1, 1e-07, false, -Infinity, "[1, 2", "x"]'
+    )
+    assert leaves({"id": "abc"})["id text length"] == 3
+    assert leaves('{"a": 1}\n{"a": 2}')["[1].a"] == 2
+    assert leaves('{"a": 1} and more')["value"] == '{"a": 1} and more'
+    assert "text skeleton" not in leaves('{"a": 1} and more')
 
 
 # ------------------------------------------------------------------------------------ bounds
@@ -266,6 +306,55 @@ def test_a_larger_plan_is_walked_through_question_by_question_and_sampled():
     assert not found.broken
 
 
+def test_every_value_and_every_missing_one_is_compared():
+    from discreet.local.plan import Plan
+
+    records = [pair.second for pair in sampled().pairs]
+    assert {pair.first["b"] for pair in sampled().pairs} == {"u"}
+    assert [one["class"] for one in records].count("yes") == 2
+    assert {one["b"] for one in records if one["class"] == "no"} == {None, *"vwxyz"}
+    grouped = of_collection(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
+    asked = {question for pair in grouped.pairs for question, _ in (pair.first, pair.second)}
+    assert asked == {0, 1}
+    words = {pair.check for pair in grouped.pairs}
+    assert "the first value of everything of question 1 against b missing" in words
+    assert len(words) == len(grouped.pairs)
+    for pair in grouped.pairs:
+        for given in (pair.first, pair.second):
+            assert json.loads(grouped.release(given, CryptoRandom()))["question"] == given[0]
+
+
+def test_no_feature_is_left_out_where_there_are_more_values_than_pairs():
+    from discreet.local import Choices, make_plan
+
+    many = Categorical("many", [f"v{k}" for k in range(2 * FEW)])
+    schema = Schema([many, Numeric("n", 0, 10)], "c", ["no", "yes"])
+    pairs = of_collection(make_plan(schema, 1.0, choices=Choices(oracle="de"))).pairs
+    assert len(pairs) == FEW
+    words = {pair.one + pair.other for pair in pairs}
+    assert any("n missing" in one for one in words)
+    assert any("c yes" in one for one in words)
+
+
+def test_one_pair_alone_would_not_show_what_one_value_does():
+    """The twin of the planted defects: the first value against the last, as it used to be."""
+    subject = sampled(partial(spaced, value="w"))
+    assert not audit(replace(subject, pairs=subject.pairs[:1]), Effort(samples=200)).broken
+    (pair,) = [one for one in subject.pairs if one.other == "b w"]
+    found = audit(replace(subject, pairs=[pair]), Effort(samples=200, seconds=600))
+    assert found.broken
+    assert "text" in found.verdicts[0].event
+
+
+def test_the_error_probability_is_divided_among_the_pairs():
+    pairs = [(0, 1), (2, 3), (4, 5), (6, 7)]
+    effort = Effort(samples=200, seconds=600)
+    found = audit(of_function(lambda given: given, pairs, EPSILON), effort)
+    stated = [one.found for one in found.verdicts]
+    assert stated == pytest.approx(4 * [float(lower_bound(100, 0, 100, 0.01 / 4))])
+    assert max(stated) < float(lower_bound(100, 0, 100, 0.01))
+
+
 def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
     """The id is no answer, but it leaves the device: planted in the device itself."""
     from discreet.collection import respondent
@@ -353,6 +442,18 @@ def test_what_always_fails_is_not_checked_and_what_fails_by_its_input_is_found()
     assert not found.done
     assert str(found).endswith("not checked: every run ended with ValueError: no")
     assert audit(of_function(by_input, [(1, 0)], EPSILON), effort).broken
+    told = itertools.count()
+
+    def in_several_ways(count):
+        raise KeyError(next(told) % 3)
+
+    def in_another_way(count):
+        raise KeyError(count)
+
+    found = audit(of_function(in_several_ways, [(1, 0)], EPSILON), effort)
+    assert not found.done
+    assert str(found).endswith("or 2 other errors")
+    assert audit(of_function(in_another_way, [(1, 0)], EPSILON), effort).broken
     assert audit(of_function(leaves_the_program, [(1, 0)], EPSILON), effort).broken
 
 

@@ -38,6 +38,9 @@ leaking = of_function(count, [(1, 2)], 1.0)
 def made():
     return leaking
 
+same = of_function(lambda n: n > 9, [(k, k + 1) for k in range(9)], 1.0)
+most = of_function(lambda n: n > 9, [(k, k + 1) for k in range(12)], 1.0)
+
 nothing = 3
 
 def failing(n):
@@ -87,6 +90,22 @@ def test_a_broken_promise_is_exit_code_1_and_says_where(run: Run) -> None:
         result = run("audit", f"foreign.py:{name}", "--samples", 200, "--processes", 1)
         assert result.exit_code == 1
         assert "BROKEN: at least" in " ".join(result.stdout.split())
+
+
+@pytest.mark.slow
+def test_of_many_pairs_without_an_event_only_the_worst_is_printed(run: Run) -> None:
+    Path("foreign.py").write_text(FOREIGN)
+    asked = ("--samples", 100, "--seconds", 600, "--processes", 1)
+    sound = run("audit", "foreign.py:same", *asked)
+    assert sound.exit_code == 0
+    assert len(sound.stdout.splitlines()) == 2
+    assert "and 8 more pairs with no larger bound; --json prints all" in sound.stdout
+    broken = run("audit", "foreign.py:most", *asked)
+    assert broken.exit_code == 1
+    assert broken.stdout.count("BROKEN") == 1
+    assert "and 10 more pairs" in broken.stdout
+    found = json.loads(run("audit", "foreign.py:most", *asked, "--json").stdout)
+    assert len(found["checks"]) == 12
 
 
 @pytest.mark.slow

@@ -225,7 +225,7 @@ def test_a_second_report_needs_a_plan_that_allows_it(ok: Run, refused: Refused) 
     ok(*report)
     assert "already sent 1 of 1" in refused(*report, "--again")
     plan = ["local", "plan", "mortgage.schema.json", "--epsilon", 1, "--reports", 2]
-    ok(*plan, "-o", "plan.json")
+    ok(*plan, "-o", "plan.json", "--force")
     assert "only 1 is allowed in total" in refused(*report)
     first = ok(*report, "--allow", 2).stdout
     assert first != ok(*report, "--again").stdout
@@ -300,7 +300,8 @@ def test_without_a_seed_nothing_repeats(ok: Run, planned: Plan) -> None:
         ok("local", "perturb", "plan.json", "mortgage.csv", "-o", f"{name}.parquet")
     a, b = (pq.read_table(f"{name}.parquet") for name in ("a", "b"))
     assert not set(a["id"].to_pylist()) & set(b["id"].to_pylist())
-    assert a.column_names == ["id", "collection", "question", "value"]
+    assert a.column_names == ["id", "collection", "question", "value", "batch"]
+    assert a["batch"].null_count == len(a)  # nothing was shuffled
 
 
 def test_a_table_that_cannot_be_perturbed(ok: Run, planned: Plan, run: Run) -> None:

@@ -53,6 +53,16 @@ def test_a_dataset_is_fetched_and_fits_its_schema(name: str, rows: int, run: Run
     assert run("schema", "check", body["schema"], body["data"]).exit_code == 0
 
 
+def test_a_dataset_is_fetched_into_a_folder_of_its_name(run: Run) -> None:
+    for _ in range(2):
+        result = run("datasets", "fetch", "balance_scale", "-o", "balance_scale")
+        assert result.exit_code == 0, result.output
+    assert {path.name for path in Path("balance_scale").iterdir()} == {
+        "balance_scale.csv",
+        "balance_scale.schema.json",
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["adlt"], "did you mean adult"), (["mortgage", "-o", "model.json"], "folder")],

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
+import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from discreet.cli import files, main
-from discreet.cli.files import OUTPUT, OUTPUT_FOLDER
+from discreet.cli import compare, files, main, overwrite
+from discreet.cli.files import NEW_FOLDER, Output
+from discreet.documents import dump
 from discreet.errors import FormatError
+
+Run = Callable[..., Result]
 
 KEPT = "what must not be lost\n"
 
@@ -34,13 +40,17 @@ def takes_text(param: click.Parameter) -> bool:
     return isinstance(param.type, click.types.StringParamType)
 
 
+def is_file(param: click.Parameter) -> bool:
+    return isinstance(param.type, Output) and param.type.name == "file"
+
+
 CASES = [
     pytest.param(
         path, output.name, other.name, id=f"{' '.join(path)}: {output.name} = {other.name}"
     )
     for path, command in commands()
     for output in command.params
-    if output.type is OUTPUT
+    if is_file(output)
     for other in command.params
     if takes_text(other)
 ]
@@ -57,7 +67,7 @@ def words_of(path: tuple[str, ...], given: dict[str, str]) -> list[str]:
         if value is None and isinstance(param.type, click.Choice):
             value = str(param.type.choices[0])
         elif value is None:
-            value = f"some-{param.name}.csv" if takes_text(param) or param.type is OUTPUT else "1"
+            value = f"some-{param.name}.csv" if takes_text(param) or is_file(param) else "1"
         words += [value] if isinstance(param, click.Argument) else [param.opts[0], value]
     return words
 
@@ -68,8 +78,7 @@ def test_every_output_is_declared() -> None:
         (path, param.name)
         for path, command in commands()
         for param in command.params
-        if {"-o", "--output", "--out"} & set(param.opts)
-        and param.type not in (OUTPUT, OUTPUT_FOLDER)
+        if {"-o", "--output", "--out"} & set(param.opts) and not isinstance(param.type, Output)
     ]
     assert found == []
     assert len(CASES) > 40
@@ -173,3 +182,166 @@ def test_devices_and_pipes_are_written_to_all_the_same(demo_folder: Path) -> Non
         main, ["schema", "infer", data, "--target", "missed_payment", "-o", "/dev/null"]
     )
     assert done.exit_code == 0, done.output
+
+
+WRITERS = [
+    pytest.param(path, param.name, id=f"{' '.join(path)}: {param.name}")
+    for path, command in commands()
+    for param in command.params
+    if is_file(param)
+]
+LEDGER = dump("ledger", 1, {"epsilon": 1.0, "delta": 0.0, "entries": []})
+
+
+def said(path: tuple[str, ...], given: dict[str, str], *more: str) -> str:
+    result = CliRunner().invoke(main, [*words_of(path, given), *more])
+    assert result.exit_code != 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_every_command_that_writes_has_force() -> None:
+    assert len(WRITERS) > 20
+    for path, command in commands():
+        kinds = [param.type for param in command.params if isinstance(param.type, Output)]
+        forced = any("--force" in param.opts for param in command.params)
+        assert forced == any(kind is not NEW_FOLDER for kind in kinds), path
+
+
+@pytest.mark.parametrize(("path", "output"), WRITERS)
+def test_no_command_replaces_somebody_elses_file_or_a_ledger(
+    path: tuple[str, ...], output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it does anything: none of its inputs exists here."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("kept.csv", "kept.parquet", "kept.json"):
+        Path(name).write_text(KEPT)
+        message = said(path, {output: name})
+        assert f"{name}: exists already; choose another name, or replace it with --force" in message
+        assert Path(name).read_text() == KEPT
+        forced = CliRunner().invoke(main, [*words_of(path, {output: name}), "--force"])
+        assert "exists already" not in forced.output
+        if forced.exit_code != 0:  # survey new needs no input
+            assert Path(name).read_text() == KEPT
+    Path("ledger.json").write_text(LEDGER)
+    Path("ledger.json.lock").touch()
+    Path("damaged.json").write_text(LEDGER.replace("1", "{")[:-9])
+    Path("sorted.json").write_text(json.dumps({"a": "x" * 2**20, **json.loads(LEDGER)}))
+    for name in ("ledger.json", "ledger.json.lock", "damaged.json", "sorted.json"):
+        for more in ([], ["--force"]):
+            assert "which no command replaces" in said(path, {output: name}, *more)
+
+
+def test_a_ledger_is_not_replaced_by_files_in_a_folder_either(run: Run) -> None:
+    Path("mortgage.csv").write_text(LEDGER)
+    for more in ([], ["--force"]):
+        result = run("datasets", "fetch", "mortgage", "--rows", 10, *more)
+        assert result.exit_code == 2
+        assert "which no command replaces" in result.stderr
+    assert Path("mortgage.csv").read_text() == LEDGER
+
+
+def train(run: Run, *more: str) -> Result:
+    given = ["--schema", "schema.json", "-o", "m.json", "--statistics", "st.json"]
+    return run("train", "population.csv", "--epsilon", "1", *given, *more)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_model_that_was_paid_for_is_replaced_with_force_only(damaged: bool, run: Run) -> None:
+    paid = ["--budget-file", "budget.json", "--budget-total", "9"]
+    assert train(run, *paid).exit_code == 0
+    if damaged:
+        Path("m.json").write_text(Path("m.json").read_text()[:-100])
+    before = {name: Path(name).read_text() for name in ("m.json", "st.json", "budget.json")}
+    refused = train(run, *paid)
+    assert refused.exit_code == 2
+    epsilon = "" if damaged else " and was paid for (epsilon 1)"
+    assert f"m.json: exists already{epsilon}; choose another name" in refused.stderr
+    assert {name: Path(name).read_text() for name in before} == before  # nothing was paid
+    assert train(run, *paid, "--force").exit_code == 0
+    assert all(Path(name).read_text() != text for name, text in before.items())
+
+
+def test_twin_models_that_all_count_as_free_are_lost(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overwrite, "_stated_epsilon", lambda path: math.inf)
+    assert train(run).exit_code == 0
+    before = Path("m.json").read_text()
+    assert train(run).exit_code == 0
+    assert Path("m.json").read_text() != before
+
+
+def test_what_costs_nothing_to_make_again_is_replaced_by_its_kind(run: Run) -> None:
+    unpaid = ["train", "population.csv", "--schema", "schema.json", "--epsilon", "inf"]
+    lines = [
+        [*unpaid, "-o", "exact.json", "--statistics", "exact-statistics.json"],
+        ["predict", "model.json", "others.csv", "-o", "p.csv"],
+        ["predict", "model.json", "others.csv", "--proba", "-o", "p.csv"],
+        ["predict", "model.json", "others.csv", "--proba", "-o", "p.parquet"],
+        ["sample", "model.json", "-n", "9", "-o", "s.parquet"],
+    ]
+    for line in lines:
+        for _ in range(2):
+            result = run(*line)
+            assert result.exit_code == 0, result.output
+    table = Path("others.csv").read_text()
+    pd.read_csv("others.csv").to_parquet("others.parquet")
+    Path("mine.csv").write_text("prediction,age\nrain,3\n")
+    for line in [
+        ["sample", "model.json", "-n", "9", "-o", "others.csv"],
+        ["sample", "model.json", "-n", "9", "-o", "others.parquet"],
+        ["sample", "model.json", "-n", "9", "-o", "p.parquet"],
+        ["predict", "model.json", "population.csv", "-o", "others.csv"],
+        ["predict", "model.json", "population.csv", "-o", "others.parquet"],
+        ["predict", "model.json", "population.csv", "-o", "s.parquet"],
+        ["predict", "model.json", "population.csv", "-o", "mine.csv"],
+        [*unpaid, "-o", "exact-statistics.json"],
+        [*unpaid, "-o", "schema.json", "--statistics", "exact.json"],
+    ]:
+        result = run(*line)
+        assert result.exit_code == 2, line
+        assert "exists already" in result.stderr or "replaces an input" in result.stderr
+    assert Path("others.csv").read_text() == table
+
+
+def test_what_appears_while_a_command_works_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+
+    def write_late() -> None:
+        with files.replacing(path) as draft:
+            draft.write_text("new")
+            path.write_text(KEPT)
+
+    with pytest.raises(FormatError, match="exists already"):
+        write_late()
+    assert path.read_text() == KEPT
+    assert list(tmp_path.iterdir()) == [path]
+    files.write(path, KEPT)  # the same content replaces nothing
+
+
+def test_a_demo_replaces_its_own_files_only(run: Run) -> None:
+    words = ["demo", "--rows", "300", "--no-open"]
+    for _ in range(2):
+        result = run(*words)
+        assert result.exit_code == 0, result.output
+    assert run("train", "population.csv", "--schema", "schema.json", "--epsilon", "2",
+               "-o", "demo/model.json", "--force").exit_code == 0  # fmt: skip
+    mine = Path("demo/model.json").read_text()
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "demo/model.json: exists already and was paid for (epsilon 2)" in result.stderr
+    assert Path("demo/model.json").read_text() == mine
+    assert run(*words, "--force").exit_code == 0
+    assert Path("demo/model.json").read_text() != mine
+
+
+def test_a_page_of_a_paper_replaces_its_own_only(tmp_path: Path) -> None:
+    (tmp_path / "surveys.md").write_text("my notes")
+    with pytest.raises(FormatError, match="exists already"):
+        compare._refuse_foreign(tmp_path, "surveys")
+    (tmp_path / "surveys.md").write_text("Made by `discreet reproduce surveys`: …")
+    compare._refuse_foreign(tmp_path, "surveys")
+    (tmp_path / "mechanisms").mkdir()
+    (tmp_path / "mechanisms" / "cells.csv").write_text("mine")
+    with pytest.raises(FormatError, match=r"cells.csv: exists already"):
+        compare._refuse_foreign(tmp_path, "mechanisms")

@@ -215,7 +215,7 @@ def test_a_file_stays_as_it_was_when_rows_turn_out_bad(refused: Refused) -> None
     Path("out.csv").write_text("precious\n")
     lines = Path("others.csv").read_text().splitlines()
     Path("late.csv").write_text("\n".join([*lines, lines[-1].replace(lines[-1][:2], "999", 1)]))
-    assert "999" in refused("predict", "model.json", "late.csv", "-o", "out.csv")
+    assert "999" in refused("predict", "model.json", "late.csv", "-o", "out.csv", "--force")
     assert Path("out.csv").read_text() == "precious\n"
     assert not list(Path().glob(".*part"))
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,3 +182,58 @@ def test_empty_answers_leave_places_open(run: Run) -> None:
     result = run("schema", "new", "few.csv", "--prompt", input="\n" * 9)
     assert result.stdout.count("kind: FILL-IN") == 2
     assert "target: FILL-IN" in result.stdout
+
+
+FEW = "age,colour,note,ill\n1,red,x,no\n"
+INTERRUPTED_AFTER = {  # answers before Ctrl-C, and what is written all the same
+    (): {"target: FILL-IN", "- name: ill"},
+    ("ill",): {"target: ill", "classes: [FILL-IN]"},
+    ("ill", "no, yes"): {"classes: [no, yes]", "- name: age\n    kind: FILL-IN"},
+    ("ill", "no, yes", "w"): {"kind: numeric\n    lower: FILL-IN", "integer: true"},
+    ("ill", "no, yes", "w", "0 120"): {"lower: 0", "upper: 120", "- name: colour"},
+    ("ill", "no, yes", "s", "c", "red, blue"): {"values: [red, blue]", "- name: note"},
+}
+
+
+@pytest.mark.parametrize("output", [True, False])
+@pytest.mark.parametrize("answers", INTERRUPTED_AFTER, ids=len)
+def test_what_was_answered_before_the_end_is_kept(
+    answers: tuple[str, ...], output: bool, run: Run
+) -> None:
+    Path("few.csv").write_text(FEW)
+    words = ["schema", "new", "few.csv", "--prompt"] + ["-o", "few.yaml"] * output
+    result = run(*words, input="".join(f"{answer}\n" for answer in answers))
+    assert result.exit_code == 1, result.output
+    assert "what was answered is kept" in result.stderr
+    text = Path("few.yaml").read_text() if output else result.stdout
+    plain = re.sub(r"  #.*", "", text)
+    assert all(part in plain for part in INTERRUPTED_AFTER[answers]), text
+    assert ("- name: age" in plain) == ("s" not in answers)
+    assert f"schema check {'few.yaml' if output else 'FILE'}" in result.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_question_ends_with_130(tmp_path: Path) -> None:
+    """The real program on a real terminal."""
+    (tmp_path / "few.csv").write_text(FEW)
+    terminal, child = pty.openpty()
+    words = [sys.executable, "-m", "discreet", "schema", "new", "few.csv", "-o", "few.yaml"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stdin=child, stdout=child, stderr=child, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(child)
+
+    def read_until(end: bytes) -> None:
+        seen = b""
+        while end not in seen:
+            seen += os.read(terminal, 1 << 10)
+
+    read_until(b"holds the classes: ")
+    os.write(terminal, b"ill\n")
+    read_until(b"with commas: ")
+    os.write(terminal, b"\x03")
+    read_until(b"schema check few.yaml")
+    assert process.wait() == 130
+    os.close(terminal)
+    assert "target: ill " in (tmp_path / "few.yaml").read_text()

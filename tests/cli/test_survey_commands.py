@@ -88,7 +88,7 @@ def test_a_survey_from_the_first_question_to_the_accuracy(run, q):
     for command in (
         ("survey", "test", "model.trained.json", "others.json"),
         ("survey", "estimate", "tally.json", "burnout = yes"),
-        ("survey", "train", "tally.json", "-o", "again.json"),
+        ("survey", "train", "tally.json", "-o", "model.again.json"),
         ("survey", "tally", q, "sheets.parquet", "-o", "again.json"),
     ):
         assert run(*command).exit_code == 0
@@ -235,7 +235,7 @@ def test_json_and_yaml_are_the_same_questionnaire(run, q):
 def test_the_form_is_for_printing(run, q, tmp_path):
     assert run("survey", "form", q, "-o", "form.html").exit_code == 0
     assert "Draw a whole number from 1 to 5" in (tmp_path / "form.html").read_text()
-    words = ("survey", "form", q, "-o", "form.html", "--language")
+    words = ("survey", "form", q, "-o", "form.html", "--force", "--language")
     assert run(*words, "de").exit_code == 0
     assert "Ziehen Sie eine ganze Zahl von 1 bis 5" in (tmp_path / "form.html").read_text()
     assert "there are en, de: write --texts FILE" in run(*words, "fr").stderr

@@ -120,6 +120,12 @@ OPTIONS = {  # added to a training that is right
     "--epsilom 1": "Did you mean '--epsilon'?",
     "--budget-file b.json": "b.json: there is no such ledger; state a total first, with "
     "--budget-total",
+    "--budget-total 1": "--budget-total 1 has no effect without a ledger; name its file with "
+    "--budget-file budget.json",
+    "--budget-total-delta 0": "--budget-total-delta 0 has no effect without a ledger",
+    "--void": "--void has no effect without a ledger",
+    "--budget-file led.json --budget-total-delta 1e-6": "--budget-total-delta 1e-06 is for a new "
+    "ledger; give --budget-total as well",
     "-o nosuchdir/o.json": "nosuchdir does not exist; make it first",
     "-o adir": "adir: is a folder; give the name of a file in it",
     "-o people.csv": "people.csv is the file of DATA; an output never replaces an input, choose",
@@ -203,8 +209,8 @@ COMMANDS = {
     "local report plan.json me.json --store kept": "which is not asked for; remove it",
     "local report plan.json old.json --store kept": "age: 200 lies outside the public bounds "
     "[0, 125]; correct the answer",
-    "survey new -o q.yaml": "q.yaml: exists already; delete it, or choose another name",
-    "announce q.yaml --example -o q2.yaml": "q2.yaml: exists already; delete it, or choose another",
+    "survey new -o q.yaml": "q.yaml: exists already; choose another name, or replace",
+    "announce q.yaml --example -o q2.yaml": "q2.yaml: exists already; choose another",
     "survey answer q.yaml maybe.json --store kept": "'maybe' is not one of the public values (no, "
     "yes); correct the answer",
     "survey answer q.yaml few.json --store kept": "sleep: there is no answer; add one",

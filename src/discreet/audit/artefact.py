@@ -3,18 +3,23 @@
 An artefact is whatever a program gives away: text, bytes, JSON, numbers, arrays, a fitted
 estimator, an exception, warnings. :func:`leaves` takes it apart down to single numbers and words,
 each named by its path. Nothing is left out for being uninteresting: a leak is where nobody looked.
+
+Reading JSON drops its form: white space, the order of keys, keys that occur twice, how a number or
+a character is spelled. So the length of every text is a leaf as well, and for JSON its skeleton:
+the text with the kind of each value in place of the value, where it is spelled as usual.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Leaves", "leaves", "released"]
+__all__ = ["Leaves", "leaves", "released", "skeleton"]
 
 Leaves = dict[str, float | str]
 
@@ -22,13 +27,20 @@ MOST = 4000
 """Leaves of one artefact; the rest is left to the leaf of the whole."""
 DEEPEST = 12
 DERIVED = (" lowest bit", " length", " sum", " shape")
+TOKEN = re.compile(
+    r'(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?|-?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|Infinity)'
+    r"|NaN|true|false|null"
+)
+"""A value of a JSON text, or a key with its colon."""
+WHITE_SPACE = re.compile(r"\s*")
 
 
 def leaves(artefact: Any) -> Leaves:
     """Every number and word of an artefact by its path, and the artefact as a whole.
 
     Numbers that are not whole also give the place of their lowest bit, where noise that was added
-    in floating point shows; lists of numbers their sum, where an exact total shows.
+    in floating point shows; lists of numbers their sum, where an exact total shows; texts their
+    length, and JSON its skeleton, where its form shows.
 
     Parameters
     ----------
@@ -38,6 +50,8 @@ def leaves(artefact: Any) -> Leaves:
     --------
     >>> leaves({"n": 3, "mean": 0.75})
     {'n': 3.0, 'mean': 0.75, 'mean lowest bit': -2.0, 'whole': '[3.0, 0.75]'}
+    >>> leaves('{"n": 3} ')  # doctest: +ELLIPSIS
+    {'text length': 9.0, 'text skeleton': '{"n": _} ', 'n': 3.0, 'whole': ...}
     """
     found: Leaves = {}
     for path, value in _walk(artefact, "", 0):
@@ -117,14 +131,64 @@ def _number(value: Any) -> float:
 
 
 def _text(value: str, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
-    """Text that is JSON is taken apart; other text is a word."""
-    if value[:1] in ("{", "["):
-        try:
-            yield from _walk(json.loads(value), path, depth + 1)
-        except (ValueError, RecursionError):
-            yield path, value
+    """Text that is JSON, or several documents of it, is taken apart; other text is a word."""
+    yield f"{path} text length".strip(), float(len(value))
+    try:
+        documents = _parse_documents(value)
+    except (ValueError, RecursionError):
+        yield path, value
         return
-    yield path, value
+    yield f"{path} text skeleton".strip(), skeleton(value)
+    yield from _walk(documents[0] if len(documents) == 1 else documents, path, depth + 1)
+
+
+def _parse_documents(text: str) -> list[Any]:
+    """Objects and lists that follow one another, with or without space between them."""
+    decoder, end = json.JSONDecoder(), 0
+    documents: list[Any] = []
+    while True:
+        start = _after_space(text, end)
+        if start == len(text) and documents:
+            return documents
+        if text[start : start + 1] not in ("{", "["):
+            raise ValueError("neither an object nor a list")
+        document, end = decoder.raw_decode(text, start)
+        documents.append(document)
+
+
+def _after_space(text: str, start: int) -> int:
+    space = WHITE_SPACE.match(text, start)
+    return start if space is None else space.end()
+
+
+def skeleton(text: str) -> str:
+    """The form of a JSON text: of each value in its usual spelling its kind, and the rest.
+
+    Parameters
+    ----------
+    text : str
+
+    Examples
+    --------
+    >>> print(skeleton('{"n": 3, "mean": 0.750, "spread": 0.5, "word": "a", "last": true}'))
+    {"n": _, "mean": 0.750, "spread": _._, "word": "_", "last": bool}
+    """
+    return TOKEN.sub(_form_of, text)
+
+
+def _form_of(token: re.Match[str]) -> str:
+    spelled = token[0]
+    if token["key"] is not None or spelled == "null":
+        return spelled
+    if token["text"] is not None:
+        usual = spelled == json.dumps(json.loads(spelled), ensure_ascii=False)
+        return '"_"' if usual else spelled
+    if spelled in ("true", "false"):
+        return "bool"
+    if spelled.removeprefix("-").isdecimal():
+        return "_" if spelled != "-0" else spelled
+    named = spelled[-1].isalpha()  # NaN, Infinity
+    return "_._" if named or spelled == repr(float(spelled)) else spelled
 
 
 def _object(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]]:

@@ -8,6 +8,7 @@ so the confidence is what it says; over several pairs the error probability is d
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -161,9 +162,12 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
 
 
 def _failed(drawn: tuple[list[Leaves], list[Leaves]]) -> str:
-    """The error with which every run ended: nothing was released, so nothing was tried."""
-    errors = {leaf.get("error") for side in drawn for leaf in side}
-    return str(errors.pop()) if len(errors) == 1 and None not in errors else ""
+    """The errors with which all runs ended: nothing was released, so nothing was tried."""
+    errors = [leaf.get("error") for side in drawn for leaf in side]
+    if None in errors:
+        return ""
+    (usual, _), *others = Counter(errors).most_common()
+    return f"{usual}" + (f" or {len(others)} other errors" if others else "")
 
 
 def _compared(
@@ -181,17 +185,19 @@ def _compared(
         for part in (slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None))
     )
     verdict = replace(verdict, samples=2 * len(drawn[0]))
-    if failed := _failed(drawn):
-        return replace(verdict, way="not done", note=f"every run ended with {failed}")
+    failed = _failed(drawn)
+    not_done = replace(verdict, way="not done", note=f"every run ended with {failed}")
     event = best_event(fit, choose, subject.delta)
     if event is None:
-        return replace(verdict, event=SAME)
+        return not_done if failed else replace(verdict, event=SAME)
     seen, other = event.count(confirm[0]), event.count(confirm[1])
     names = (pair.one, pair.other)
     if event.swapped:
         seen, other, names = other, seen, names[::-1]
     size, delta = len(confirm[0]), subject.delta
     least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
+    if failed and least <= subject.epsilon:  # where errors tell the inputs apart, that is told
+        return not_done
     parts = subject.shared
     return replace(
         verdict,

@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import numpy as np
 
-from discreet.audit.neighbours import Record, corner, records
+from discreet.audit.neighbours import Record, corner, records, values_of
 from discreet.audit.subject import Pair, Subject, Walk
 from discreet.audit.tables import NOISES, of_noise
 from discreet.collection.protocol import Collection
@@ -26,11 +26,12 @@ from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import MODELS, Response
 from discreet.privacy import rounded_up
 from discreet.randomness import Random
+from discreet.schema import Schema
 
 __all__ = ["of_collection", "of_mechanism", "of_oracle"]
 
 FEW = 400
-"""Records, values or cells that are all tried; of more, the first ones are."""
+"""Records, values, cells or pairs that are all tried; of more, the first ones are."""
 SHORT = 1 << 14
 """Device paths that are walked through; beyond, its questions are, one by one."""
 
@@ -60,6 +61,23 @@ class Device:
         return "".join(one.to_json() for one in sent)
 
 
+@dataclass(frozen=True)
+class AssignedDevice:
+    """One person's device in a collection whose collector assigns the questions.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    """
+
+    collection: Any
+
+    def __call__(self, given: tuple[int, Record], random: Random) -> Any:
+        """All reports of the person with this question and this record."""
+        question, record = given
+        return Device(self.collection, question)(record, random)
+
+
 def shown(text: str) -> str:
     """What a device sent, without what is always the same."""
     sent = re.findall(r'"question": (\d+), "value": (\[[^]]*\])', text)
@@ -87,17 +105,47 @@ def of_collection(collection: Collection) -> Subject:
         groups = list(range(len(collection.questions)))
     walks = _whole_device(collection, groups) or _parts(collection)
     schema = getattr(collection, "original", collection.schema)
-    low, high = corner(schema, False), corner(schema, True)
-    pair = Pair("the first value of everything", "the last", low, high)
     single = promise.unshuffled is not None
+    assigned = collection.assignment == "groups"
     return Subject(
         f"{collection.kind} {collection.digest[7:19]}" + ", a single report" * single,
         promise.alone,
         0.0 if single else promise.delta,
-        Device(collection, groups[0]),
-        [pair],
+        AssignedDevice(collection) if assigned else Device(collection),
+        list(islice(_record_pairs(collection, schema), FEW)),
         walks,
     )
+
+
+def _record_pairs(collection: Any, schema: Schema) -> Iterator[Pair]:
+    """The first value of everything, against the last and against every other value alone.
+
+    A device may give away a value that is neither the first nor the last, or that something is
+    missing. Where questions are assigned, a value is tried with every question about it.
+    """
+    low, high = corner(schema, False), corner(schema, True)
+    assigned = collection.assignment == "groups"
+    asked = [collection.asked(question) for question in range(len(collection.questions))]
+
+    def pair(question: int, words: str, record: Record) -> Pair:
+        of_question = f" of question {question}" if assigned else ""
+        inputs = [(question, one) if assigned else one for one in (low, record)]
+        return Pair(f"the first value of everything{of_question}", words, *inputs)
+
+    for question in range(len(asked) if assigned else 1):
+        yield pair(question, "the last", high)
+    edges = _edges(collection)
+    values = [
+        [(name, value) for value in reversed(values_of(schema, name, edges.get(name, ())))]
+        for name in schema.names
+    ]
+    values.append([(schema.target, value) for value in reversed(schema.classes)])
+    for name, value in filter(None, chain.from_iterable(zip_longest(*values))):
+        if value != low[name]:
+            about = [k for k, names in enumerate(asked) if name in names] if assigned else []
+            words = f"{name} {'missing' if value is None else value}"
+            for question in about or [0]:
+                yield pair(question, words, {**low, name: value})
 
 
 def _edges(collection: Any) -> dict[str, Any]:

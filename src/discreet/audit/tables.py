@@ -91,10 +91,10 @@ class Fitting:
         """Attributes that end in ``_``, and probabilities of the probe."""
         from sklearn.base import clone
 
-        from discreet.estimators.seen import apart
+        from discreet.estimators.fit_history import isolated_fit_history
 
         X, y = given
-        with apart():  # how often a table was fitted before is no answer of the classifier
+        with isolated_fit_history():  # warnings are not an answer of the classifier
             fitted = clone(self.classifier).fit(X, y)
         learnt = {name: one for name, one in vars(fitted).items() if name.endswith("_")}
         if self.probe is not None and hasattr(fitted, "predict_proba"):

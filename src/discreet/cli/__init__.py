@@ -20,8 +20,9 @@ from typing import IO, Any
 import click
 
 from discreet import __version__
-from discreet.cli.files import check_outputs
+from discreet.cli.files import NEW_FOLDER, Output, check_outputs
 from discreet.cli.output import quiet_option
+from discreet.cli.overwrite import force_option
 from discreet.errors import DiscreetError
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes 40 ms
@@ -81,6 +82,8 @@ class Commands(click.Group):
             return command
         checked, callback = copy(command), command.callback
         checked.params = [*command.params, quiet_option]
+        if any(isinstance(p.type, Output) and p.type is not NEW_FOLDER for p in command.params):
+            checked.params.insert(-1, force_option)
         if ctx.resilient_parsing:  # a shell asks how a word may go on: what is not said is a file
             checked.params = [_completing(param) for param in checked.params]
 
@@ -190,6 +193,10 @@ class Program(Commands):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(130)
+        except click.Abort as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # at the prompt of a question
+                ctx.exit(130)
+            raise
         except RuntimeError as error:
             if str(error) == "Query interrupted":  # what DuckDB makes of Ctrl-C
                 ctx.exit(130)

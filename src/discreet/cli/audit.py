@@ -15,9 +15,14 @@ from discreet.cli.output import console, example, json_option, note, print_json,
 from discreet.errors import DiscreetError, FormatError, SchemaError, about
 
 if TYPE_CHECKING:
-    from discreet.audit import Subject
+    from collections.abc import Sequence
+
+    from discreet.audit import Subject, Verdict
 
 __all__ = ["audit"]
+
+MAX_SOUND_PAIRS = 8
+"""Pairs of inputs, all of them compared without an event, that are printed one by one."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,10 @@ def audit(
 
     Where outputs are finite, every way through the program is walked: the loss is exact. Otherwise
     outputs of neighbouring inputs are drawn, an event is searched on one half, and what it proves
-    is computed on the other, with the stated confidence. Finding nothing proves nothing: more
-    samples find smaller defects. The exit code is 1 if a promise is broken, 2 if nothing was
-    checked.
+    is computed on the other, with the stated confidence. Of a large plan every value and every
+    missing one is compared with the first, and all comparisons share the time. Finding nothing
+    proves nothing: more samples find smaller defects. The exit code is 1 if a promise is broken, 2
+    if nothing was checked.
     """
     from discreet.audit import Effort
     from discreet.audit import audit as run
@@ -107,14 +113,27 @@ def audit(
         print_json(found.to_body())
     else:
         note(f"{found.subject}")
-        for one in found.verdicts:
+        shown, omitted = _abridge(found.verdicts)
+        for one in shown:
             console().print(f"{one.check}: {one.sentence}")
             if one.note and one.way == "exact":
                 console().print(f"  ({one.note})")
+        if omitted:
+            console().print(f"and {omitted} more pairs with no larger bound; --json prints all")
     if found.broken:
         click.get_current_context().exit(1)
     if not found.done:
         click.get_current_context().exit(2)
+
+
+def _abridge(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
+    """The verdicts that are printed, and how many are not: of many sound pairs, the worst."""
+    sound = [one for one in verdicts if one.way == "statistical" and not one.broken]
+    if len(sound) <= MAX_SOUND_PAIRS:
+        return list(verdicts), 0
+    worst = max(sound, key=lambda one: one.found)
+    shown = [one for one in verdicts if one not in sound] + [worst]
+    return shown, len(sound) - 1
 
 
 def _subject(name: str, stated: Stated) -> Subject:

@@ -6,7 +6,6 @@ collector does with the answers is in :mod:`discreet.cli.tally`.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from inspect import cleandoc
@@ -102,6 +101,8 @@ def read_tally(kind: Wording, path: str) -> Tally[Any]:
 
 def json_object(path: str) -> dict[str, Any]:
     """Read a record; the message of an error repeats nothing of it."""
+    from discreet.documents import RepeatedKeyError, parse_json
+
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -109,7 +110,9 @@ def json_object(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
     try:
-        found = json.loads(text)
+        found = parse_json(text)
+    except RepeatedKeyError:
+        raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, folder, write
+from discreet.cli.files import OUTPUT_FOLDER, folder, output_of, write
 from discreet.cli.output import console, example, json_option, note, print_json, progress, table
+from discreet.cli.overwrite import refuse_replacement
 from discreet.errors import SchemaError, about
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     show_default=True,
     help="The same seed gives the same figures.",
 )
-@click.option("--report", type=OUTPUT, help="Also write a report: one HTML file.")
+@click.option("--report", type=output_of("report"), help="Also write a report: one HTML file.")
 @json_option
 def compare(
     data: str,
@@ -274,6 +275,7 @@ def reproduce(
 
     place, pages, absent = folder(out), {}, {}
     for name in [one for one in PAPER_NAMES if one in PAPERS] if paper == "all" else [paper]:
+        _refuse_foreign(place, name)
         said = f"discreet reproduce {name}" + (" --quick" if quick else "")
         said += f" --repeats {repeats}" if repeats else ""
         run = Run(place, repeats, quick, figure, jobs, said, Path(out) / ".cache")
@@ -286,3 +288,14 @@ def reproduce(
             note(f"{pages[name]}: the page of {name}")
     if as_json:
         print_json({"pages": pages, "left_out": absent})
+
+
+def _refuse_foreign(place: Path, name: str) -> None:
+    """Refuse to replace a page, plots and cells that no earlier run has made."""
+    from discreet.documents import read_text
+
+    page = place / f"{name}.md"
+    if page.is_file() and "Made by `discreet reproduce" in read_text(page):
+        return
+    for path in (page, *sorted((place / name).glob("*"))):
+        refuse_replacement(path)

@@ -121,7 +121,7 @@ def _row(name: str, rows: int | None, schema: Schema, source: str) -> dict[str, 
 )
 @json_option
 def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
-    """Write a table as NAME.csv and NAME.schema.json.
+    """Write a table as NAME.csv and NAME.schema.json; files that are the same already stay.
 
     balance_scale, mortgage and mortgage_table need no network; the others are read from the
     folder that DISCREET_DATA names, or fetched from OpenML.

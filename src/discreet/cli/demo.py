@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,17 @@ import click
 from discreet.cli.compare import print_comparison
 from discreet.cli.files import OUTPUT_FOLDER, folder, write
 from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.cli.overwrite import refuse_replacement
 
 if TYPE_CHECKING:
     from discreet.datasets import Dataset
     from discreet.model import NaiveBayesModel
 
 __all__ = ["demo"]
+
+FILES = ("model.json", "schema.json", "population.csv", "others.csv", "report.html")
+OWN = ".demo.json"
+"""Lists the files that a demo wrote: its people are invented, so it may replace them."""
 
 
 @click.command(
@@ -58,6 +64,9 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
     """
     from discreet.report.comparison import Settings, compare
 
+    for name in FILES:
+        if not _is_own(Path(out), name):
+            refuse_replacement(Path(out) / name)
     people = _people(dataset, rows, seed)
     settings = Settings(
         epsilons=(0.5, 1.0, 2.0, 5.0),
@@ -68,12 +77,11 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
     with progress("training", "runs") as advance:
         found = compare(people.name, people.schema, people.X, people.y, settings, advance)
     model = _model(people)
-    files = _written(people, model, folder(out))
     from discreet.report.page import page_of
 
     command = f"discreet demo --dataset {dataset} --rows {rows} --seed {seed}"
-    files["report"] = str(Path(out) / "report.html")
-    write(files["report"], page_of(found, command=command, invented=dataset == "mortgage"))
+    page = page_of(found, command=command, invented=dataset == "mortgage")
+    files = _write_files({**_contents_of(people, model), "report.html": page}, folder(out))
     if as_json:
         print_json({**found.to_body(), "model": _shown(model), "files": files})
         return
@@ -103,17 +111,47 @@ def _model(people: Dataset) -> NaiveBayesModel:
     return CentralNB(1.0, schema=people.schema).fit(people.X[:known], people.y[:known]).model_
 
 
-def _written(people: Dataset, model: NaiveBayesModel, place: Path) -> dict[str, str]:
+def _contents_of(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
     known = len(people.y) * 4 // 5
-    contents = {
+    return {
         "model.json": model.to_json(),
         "schema.json": people.schema.to_json(),
         "population.csv": people.frame[:known].to_csv(index=False, lineterminator="\n"),
         "others.csv": people.frame[known:].to_csv(index=False, lineterminator="\n"),
     }
+
+
+def _write_files(contents: dict[str, str], place: Path) -> dict[str, str]:
+    """Write the files of the demo, and which they are, so that the next demo may replace them."""
+    from discreet.documents import digest_of
+
+    own = {name: _is_own(place, name) for name in contents}
+    digests = {name: digest_of(content.encode()) for name, content in contents.items()}
+    known = {name: [*_own_digests(place).get(name, []), digests[name]] for name in contents}
+    write(place / OWN, json.dumps(known), free=True)  # before the files, should it be killed
     for name, content in contents.items():
-        write(place / name, content)
+        write(place / name, content, free=own[name])
+    write(place / OWN, json.dumps({name: [digest] for name, digest in digests.items()}), free=True)
     return {name.split(".")[0]: str(place / name) for name in contents}
+
+
+def _own_digests(place: Path) -> dict[str, list[str]]:
+    """By name, digests that files had when a demo wrote them."""
+    try:
+        known = json.loads((place / OWN).read_text("utf-8"))
+        return {name: [*map(str, known[name])] for name in FILES if name in known}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _is_own(place: Path, name: str) -> bool:
+    """Whether a file of the folder was written by a demo and not changed since."""
+    from discreet.documents import digest_of
+
+    path = place / name
+    if not path.is_file():
+        return True
+    return digest_of(path.read_bytes()) in _own_digests(place).get(name, [])
 
 
 def _shown(model: NaiveBayesModel) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,13 +13,13 @@ from discreet.errors import DiscreetError
 if TYPE_CHECKING:
     from discreet.drafting import Column, SchemaDraft
 
-__all__ = ["asked"]
+__all__ = ["ask_for_rest"]
 
 T = TypeVar("T")
 
 
-def asked(draft: SchemaDraft) -> SchemaDraft:
-    """The draft with what a person knows without the data.
+def ask_for_rest(draft: SchemaDraft) -> Iterator[SchemaDraft]:
+    """Ask for what a person knows without the data; give the draft after every answer.
 
     Parameters
     ----------
@@ -34,16 +34,22 @@ def asked(draft: SchemaDraft) -> SchemaDraft:
     if not draft.target:
         known = _answer("Which column holds the classes", lambda text: draft.aimed(text))
         draft = known or draft
+        yield draft
     if draft.target and draft.classes is None:
         draft = replace(draft, classes=_values(f"Every class of {draft.target}, with commas"))
-    columns = [_column(column) for column in draft.columns]
-    return replace(draft, columns=tuple(one for one in columns if one is not None))
+        yield draft
+    columns: dict[str, Column | None] = {column.name: column for column in draft.columns}
+    for name, column in columns.items():
+        for state in _ask_for_column(column) if column is not None else ():
+            columns[name] = state
+            used = tuple(column for column in columns.values() if column is not None)
+            yield replace(draft, columns=used)
 
 
-def _column(column: Column) -> Column | None:
-    """A column, filled in; None where it is not to be used."""
+def _ask_for_column(column: Column) -> Iterator[Column | None]:
+    """A column after every answer; None where it is not to be used."""
     if not column.open:
-        return column
+        return
     kinds = {"n": "numeric", "w": "whole", "c": "categorical", "s": "skip", "": ""}
     guess = {"numeric": "w" if column.integer else "n", "categorical": "c"}.get(column.kind, "")
     words = f"{column.name}: (n)umber, (w)hole number, (c)ategories or (s)kip"
@@ -52,23 +58,25 @@ def _column(column: Column) -> Column | None:
         click.prompt(words, guess, type=choice, show_choices=False, show_default=shown, err=True)
     ]
     if kind == "skip":
-        return None
-    if kind == "":
-        return column
+        yield None
+    if kind in ("skip", ""):
+        return
     if kind == "categorical":
-        listed = _values(f"  every value of {column.name}, with commas")
-        column = replace(column, kind="categorical", integer=False, values=listed)
+        column = replace(column, kind="categorical", integer=False)
+        yield column
+        column = replace(column, values=_values(f"  every value of {column.name}, with commas"))
     else:
         column = replace(column, kind="numeric", integer=kind == "whole")
+        yield column
         bounds = _answer(
             "  its least and its largest possible value, such as 0 100",
             lambda text: _bounds(column, text),
         )
         column = replace(column, bounds=bounds)
+    yield column
     if not column.open:
         missing = click.confirm(f"  may {column.name} be missing", default=True, err=True)
-        column = replace(column, optional=missing)
-    return column
+        yield replace(column, optional=missing)
 
 
 def _bounds(column: Column, text: str) -> tuple[float, float]:

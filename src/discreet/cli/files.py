@@ -1,9 +1,10 @@
 """The files of the command line: inputs read piece by piece, outputs that never replace an input.
 
-A command declares what it writes with the types :data:`OUTPUT` and :data:`OUTPUT_FOLDER`; whatever
-else it is given may name an input. That is checked twice: before the command begins, so that
-nothing is paid for in vain, and again by :func:`replacing`, the one way to write, which nobody can
-forget to call.
+A command declares what it writes with the types :data:`OUTPUT` and :data:`OUTPUT_FOLDER`, or
+:func:`output_of` where files of its kind may be replaced; whatever else it is given may name an
+input. That, and the rule of :mod:`discreet.cli.overwrite`, is checked twice: before the command
+begins, so that nothing is paid for in vain, and again by :func:`replacing`, the one way to write,
+which nobody can forget to call.
 """
 
 from __future__ import annotations
@@ -17,33 +18,54 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from discreet.cli.overwrite import FREE, refuse_replacement
 from discreet.errors import FormatError
 
 __all__ = [
+    "NEW_FOLDER",
     "OUTPUT",
     "OUTPUT_FOLDER",
+    "Output",
     "check_outputs",
     "folder",
-    "refuse_existing",
+    "output_of",
     "replacing",
     "write",
 ]
 
 
 class Output(click.ParamType[str]):
-    """What a command writes: a file, or a folder that is made if it does not exist."""
+    """What a command writes: a file, or a folder that is made if it does not exist.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Parameters
+    ----------
+    name : {"file", "folder"}
+    kind : str
+        What is written, where a file of the same kind may be replaced.
+    resumable : bool, default False
+        Whether the command may have written the file before it was killed and started again. It
+        checks by itself, before it begins something new.
+    """
+
+    def __init__(self, name: str, kind: str = "", *, resumable: bool = False) -> None:
+        self.name, self.kind, self.resumable = name, kind, resumable
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """How a shell goes on with a word: by the names of files or folders."""
-        return [CompletionItem(incomplete, type="file" if self is OUTPUT else "dir")]
+        return [CompletionItem(incomplete, type="dir" if self.name == "folder" else "file")]
 
 
-OUTPUT, OUTPUT_FOLDER = Output("file"), Output("folder")
+OUTPUT = Output("file")
+OUTPUT_FOLDER = Output("folder")
+NEW_FOLDER = Output("folder")
+"""A folder that must be new, so that nothing in it is ever replaced."""
+
+
+def output_of(kind: str, *, resumable: bool = False) -> Output:
+    """A file of a kind, for :class:`Output`."""
+    return Output("file", kind, resumable=resumable)
 
 
 def check_outputs(context: click.Context) -> None:
@@ -55,12 +77,17 @@ def check_outputs(context: click.Context) -> None:
             continue
         if not value:
             raise FormatError(f"{_name(param)} is empty; write the name of a {param.type.name}")
-        _refuse_inputs(value, context)
+        if (
+            param.type.name == "file"
+        ):  # a folder replaces nothing; what is written in it is checked then
+            _refuse_inputs(value, context)
         real = os.path.realpath(value)
-        if param.type is OUTPUT_FOLDER and os.path.exists(value) and not os.path.isdir(value):
+        if param.type.name == "folder" and os.path.exists(value) and not os.path.isdir(value):
             raise FormatError(f"{value}: is a file; choose another name for the folder")
-        if param.type is OUTPUT:
+        if param.type.name == "file":
             _refuse_unwritable(value)
+            if not param.type.resumable:
+                refuse_replacement(value, param.type.kind)
             if real in named:
                 raise FormatError(
                     f"{value}: is named by both {_name(named[real])} and {_name(param)}; "
@@ -130,23 +157,37 @@ def folder(path: str) -> Path:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, free: bool = False) -> Iterator[Path]:
     """Give a new file to write to, which takes the place of ``path`` when all went well."""
     from discreet import documents  # which brings pydantic
 
+    kind = FREE if free else ""
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
+        kind = kind or _kind_of(path, context)
     with documents.replacing(path) as draft:
         yield draft
+        if draft != Path(path):  # not a device or a pipe
+            refuse_replacement(path, kind, draft)
 
 
-def refuse_existing(path: str | None) -> None:
-    """Keep a file that somebody may have edited by hand: a new one to edit never replaces it."""
-    if path is not None and os.path.isfile(path):
-        raise FormatError(f"{path}: exists already; delete it, or choose another name")
+def _kind_of(path: str | Path, context: click.Context) -> str:
+    """What the command declares to write to a path."""
+    for param in context.command.params:
+        if isinstance(param.type, Output) and context.params.get(param.name or "") == str(path):
+            return param.type.kind
+    return ""
 
 
-def write(path: str | Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    with replacing(path) as draft:
+def write(path: str | Path, content: str | bytes, *, free: bool = False) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+    content : str or bytes
+    free : bool, default False
+        Whether the caller knows that what is there costs nothing to make again.
+    """
+    with replacing(path, free=free) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import OUTPUT, output_of, write
 from discreet.cli.output import (
     console,
     example,
@@ -39,7 +39,10 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
 @click.argument("model")
 @click.argument("data")
 @click.option(
-    "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."
+    "-o",
+    "--output",
+    type=output_of("predictions"),
+    help="A .csv or .parquet file instead of standard output.",
 )
 @click.option("--proba", is_flag=True, help="Also write P(class) for every class.")
 @click.option(
@@ -70,7 +73,8 @@ def predict(
     without -o, all predictions are held until the end.
 
     With --uncertainty there is a column "steady": how probably plain Naive Bayes of the exact
-    counts, on the same features and bins, would decide the same. Such classifiers are drawn from
+    counts, on the same features and bins, would decide the same (of a model with corrections:
+    the same model, corrected without noise). Such classifiers are drawn from
     what the known noise leaves possible; rows are taken for a sample of the same people. In
     simulations it errs to the cautious side on most tables, and with much noise it can be too sure
     (adult, local reports at epsilon 1.5: 0.85 stated, 0.66 true).
@@ -321,15 +325,18 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
 )
 @click.option("--seed", type=click.IntRange(min=0), help="The same records again.")
 @click.option(
-    "-o", "--output", type=OUTPUT, help="A .csv or .parquet file instead of standard output."
+    "-o",
+    "--output",
+    type=output_of("synthetic"),
+    help="A .csv or .parquet file instead of standard output.",
 )
 @json_option
 def sample(model: str, count: int, seed: int | None, output: str | None, as_json: bool) -> None:
     """Draw synthetic records from a released MODEL, at no further cost in privacy.
 
     They follow what the model knows: class shares, and each feature within a class; features are
-    independent within a class. The promise stands in the header: lines that begin with # in a CSV
-    file (pandas.read_csv(..., comment="#") skips them), metadata in a Parquet file.
+    independent within a class. The model's promise is printed on standard error, and stands in the
+    metadata of a Parquet file; a CSV file holds records only, so that every program can read it.
     """
     from discreet.model import NaiveBayesModel
     from discreet.model.sampling import sample as drawn
@@ -345,29 +352,34 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
         print_json({"rows": count, "promise": "\n".join(promise), "columns": values})
         return
     if output is None:
-        click.echo(_csv_of(columns, promise), nl=False)
+        click.echo(_csv_of(columns), nl=False)
+        note("\n".join(promise))
         return
     if output.lower().endswith(".parquet"):
         write(output, _parquet_of(columns, promise))
     elif output.lower().endswith(".csv"):
-        write(output, _csv_of(columns, promise))
+        write(output, _csv_of(columns))
     else:
         raise FormatError(f"{output}: records go to a file that ends in .csv or .parquet")
     if as_json:
         print_json({"output": output, "rows": count, "promise": "\n".join(promise)})
     else:
-        note(f"{output}: {count:,} synthetic records")
+        note(f"{output}: {count:,} {promise[0]}")
+        note("\n".join(promise[1:]))
 
 
-def _csv_of(columns: dict[str, Any], promise: list[str]) -> str:
+def _csv_of(columns: dict[str, Any]) -> str:
+    """Records as CSV, values spelt as in the schema; a missing value is empty."""
     import csv
     import io
 
+    from discreet.schema import text_of
+
+    spelt = [["" if v is None else text_of(v) for v in column] for column in columns.values()]
     text = io.StringIO()
-    text.writelines(f"# {line.strip()}\n" for line in promise)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerows(zip(*spelt, strict=True))
     return text.getvalue()
 
 
@@ -377,8 +389,18 @@ def _parquet_of(columns: dict[str, Any], promise: list[str]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
-    made = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
+    made = pa.table({name: pa.array(_of_a_kind(column)) for name, column in columns.items()})
     metadata = {**(made.schema.metadata or {}), b"discreet.promise": "\n".join(promise).encode()}
     file = io.BytesIO()
     pa.parquet.write_table(made.replace_schema_metadata(metadata), file)
     return file.getvalue()
+
+
+def _of_a_kind(column: Any) -> list[Any]:
+    """Values of a column for Arrow: as they are where they share a type, else as text."""
+    from discreet.schema import text_of
+
+    values: list[Any] = column.tolist()
+    if len({type(value) for value in values if value is not None}) <= 1:
+        return values
+    return [None if value is None else text_of(value) for value in values]

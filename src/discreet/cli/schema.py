@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import Commands
-from discreet.cli.drafting import asked
-from discreet.cli.files import OUTPUT, refuse_existing, write
+from discreet.cli.drafting import ask_for_rest
+from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import console, example, json_option, note, print_json, progress, table
 from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
+    from discreet.drafting import SchemaDraft
     from discreet.schema import Feature, Schema
 
 __all__ = ["schema"]
@@ -50,15 +51,26 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
 
     No value is read: of a CSV file the header, of Parquet and databases the types as well. On a
     terminal, bounds, categories and classes are asked for; elsewhere they are left open in a
-    commented YAML file, for somebody who knows them without looking at the data.
+    commented YAML file, for somebody who knows them without looking at the data. Ctrl-C ends the
+    questions: what was answered is written, and the rest is left open.
     """
     from discreet.drafting import SchemaDraft
 
-    refuse_existing(output)
     draft = SchemaDraft.of_source(data, target, table)
     asking = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
-    if asking:
-        draft = asked(draft)
+    try:
+        for state in ask_for_rest(draft) if asking else ():
+            draft = state
+    except click.Abort:
+        click.echo(err=True)  # the line of the question
+        note("Stopped; what was answered is kept")
+        raise
+    finally:
+        _write_draft(draft, output)
+
+
+def _write_draft(draft: SchemaDraft, output: str | None) -> None:
+    """Write what is known so far, and say what is left."""
     if output is None:
         click.echo(draft.to_yaml(), nl=False)
     else:

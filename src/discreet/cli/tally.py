@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
-from discreet.cli.files import OUTPUT, replacing, write
+from discreet.cli.files import OUTPUT, output_of, replacing, write
 from discreet.cli.output import (
     console,
     example,
@@ -50,21 +50,51 @@ def shuffling(kind: Wording) -> click.Command:
         epilog=example(
             f"{line} received.jsonl -o shuffled.jsonl",
             f"{line} 'received/*.jsonl' -o shuffled.parquet",
+            f"{line} --close",
         ),
     )
     @click.argument("path", metavar=kind.metavar)
-    @click.argument("files", nargs=-1, required=True, metavar=f"{kind.noun.upper()}S...")
-    @click.option("-o", "--output", type=OUTPUT, required=True, help=".jsonl or .parquet to write.")
+    @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
+    @click.option("-o", "--output", type=OUTPUT, help=".jsonl or .parquet to write.")
+    @click.option(
+        "--memory",
+        metavar="FILE",
+        help=f"Private file that remembers which {kind.noun}s were passed on; "
+        f"{kind.metavar}.memory if left out.",
+    )
+    @click.option(
+        "--close", is_flag=True, help="Erase that memory: the last shuffle of this collection."
+    )
     @click.option(
         "--few", is_flag=True, help="Pass on fewer than the promise of the shuffle needs."
     )
     @json_option
-    def command(path: str, files: tuple[str, ...], output: str, few: bool, as_json: bool) -> None:
+    def command(
+        path: str,
+        files: tuple[str, ...],
+        output: str | None,
+        memory: str | None,
+        close: bool,
+        few: bool,
+        as_json: bool,
+    ) -> None:
         from discreet.collection.files import ReportFile, read_reports
+        from discreet.collection.report import ALREADY_SHUFFLED
         from discreet.collection.shuffle import shuffled
+        from discreet.collection.shuffle_memory import ShuffleMemory
         from discreet.randomness import as_random
 
         collection = read_collection(kind, path)
+        remembered = ShuffleMemory(memory or f"{path}.memory", collection)
+        if close and not files and output is None:
+            remembered.close()
+            if as_json:
+                print_json({"memory": str(remembered.path), "closed": True})
+            else:
+                note(f"{remembered.path}: erased; this {kind.kind} is not shuffled any more")
+            return
+        if not files or output is None:
+            raise click.UsageError(f"Name the {kind.noun}s of one shuffle, and -o.")
         if not output.lower().endswith((".jsonl", ".parquet")):
             raise FormatError(f"{output}: write the shuffled {kind.noun}s as .jsonl or .parquet")
         texts = [file for source in files for file in _texts(source)]
@@ -76,24 +106,37 @@ def shuffling(kind: Wording) -> click.Command:
         with progress("shuffling", f"{kind.noun}s") as advance:
             seen = (advance(done) or one for done, one in enumerate(found, 1))
             reports, counted = shuffled(collection, seen, as_random(None), few=few)
-        if output.lower().endswith(".jsonl"):
-            write(output, "".join(one.to_json() for one in reports))
-        else:
-            with replacing(output) as draft, ReportFile(draft, collection) as file:
-                file.add(reports)
+        with replacing(output) as draft, remembered.passing_on(counted.seen):
+            if output.lower().endswith(".jsonl"):
+                draft.write_bytes("".join(one.to_json() for one in reports).encode())
+            else:
+                with ReportFile(draft, collection) as file:
+                    file.add(reports)
+        if close:
+            remembered.close()
         if as_json:
             print_json({"output": output, "passed_on": len(reports), **_facts(counted)})
             return
         click.echo(f"passed on  {kind.counted(len(reports))} under new ids, in random order")
+        shuffled_before = counted.rejected[ALREADY_SHUFFLED]
+        invalid = counted.rejected.total() - shuffled_before
         click.echo(
-            f"left out   {counted.repeated:,} repeated, {counted.rejected.total():,} invalid"
+            f"left out   {counted.repeated:,} repeated, {invalid:,} invalid, "
+            f"{shuffled_before:,} shuffled before"
         )
 
     command.help = cleandoc(f"""
     Strip ids and order from all {kind.noun}s of one shuffle: the step of an anonymiser.
 
-    Repetitions and what nobody could have sent are left out first, because afterwards nobody can
-    recognise them. Delete what was received, and keep no record of who sent what or when. If the
+    Each {kind.noun} gets the mark of this batch, by which a tally knows how many were shuffled
+    together; what has a mark already is left out, because its sender would count twice.
+    Repetitions and what nobody could have sent are left out, too, because afterwards nobody can
+    recognise them. Delete what was received, and keep no record of who sent what or when.
+
+    A {kind.noun} goes into one shuffle only. If a folder grows and is shuffled twice, the
+    difference of the two outputs is what the people who came late answered. So ids that were used
+    are remembered, as keyed hashes in a file that only you can read, and a shuffle that has one of
+    them again is refused; --close erases the file when the collection ends. If the
     {kind.metavar} is a shuffled one and there are too few {kind.noun}s to hide in, none is written.
     """)
     return command
@@ -113,7 +156,9 @@ def tallying(kind: Wording) -> click.Command:
     )
     @click.argument("path", metavar=kind.metavar)
     @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
-    @click.option("-o", "--output", type=OUTPUT, required=True, help="The tally file to write.")
+    @click.option(
+        "-o", "--output", type=output_of("tally"), required=True, help="The tally file to write."
+    )
     @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
     @click.option(
         "--expected",
@@ -294,8 +339,14 @@ def _facts(tally: Tally[Any]) -> dict[str, Any]:
         "repeated": tally.repeated,
         "rejected": dict(tally.rejected),
         "by_question": tally.counted.tolist(),
+        "smallest_batch": tally.together,
         "simulated": tally.simulated,
     }
+
+
+def _batches(tally: Tally[Any]) -> str:
+    number = len(tally.batches)
+    return f"{number:,}, the smallest with {tally.together:,} {tally.collection.noun}s"
 
 
 def _print_tally(kind: Wording, tally: Tally[Any], output: str) -> None:
@@ -309,6 +360,9 @@ def _print_tally(kind: Wording, tally: Tally[Any], output: str) -> None:
     click.echo(f"rejected   {tally.rejected.total():,}")
     for fault, number in sorted(tally.rejected.items()):
         click.echo(f"  {fault}: {number:,}")
+    if tally.collection.shuffled is not None:
+        some = "some came without a batch mark: the local promise only"
+        click.echo(f"batches    {_batches(tally) if tally.together else some}")
     if tally.simulated:
         click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
     note(f"{output}: the tally of {tally.collection.digest}")
@@ -325,14 +379,18 @@ def training(kind: Wording) -> click.Command:
         ),
     )
     @click.argument("tallies", metavar="TALLY...", nargs=-1, required=True)
-    @click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
+    @click.option(
+        "-o", "--output", type=output_of("model"), required=True, help="The model file to write."
+    )
     @click.option(
         "--postprocess",
         type=click.Choice(["none", "paper", "norm-sub", "norm-cut", "bayes"]),
         help="How noisy counts become probabilities; 'bayes' unless nothing is noisy.",
     )
     @click.option(
-        "--statistics", type=OUTPUT, help="Also write the estimates, for predict --uncertainty."
+        "--statistics",
+        type=output_of("statistics"),
+        help="Also write the estimates, for predict --uncertainty.",
     )
     @json_option
     def command(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.files import output_of, write
+from discreet.cli.ledgers import require_budget_file
 from discreet.cli.output import example, json_option, note, print_json, progress
 
 if TYPE_CHECKING:
@@ -73,15 +74,19 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option(
     "--budget-total", type=float, help="Total epsilon with which to make the ledger if it is new."
 )
-@click.option("--budget-total-delta", type=float, default=0.0, help="Total delta of a new ledger.")
+@click.option("--budget-total-delta", type=float, help="Total delta of a new ledger.")
 @click.option(
     "--void",
     is_flag=True,
     help="Charge even a promise that is not kept, and mark the ledger as broken.",
 )
-@click.option("-o", "--output", type=OUTPUT, required=True, help="The model file to write.")
 @click.option(
-    "--statistics", type=OUTPUT, help="Also write the noisy numbers, for predict --uncertainty."
+    "-o", "--output", type=output_of("model"), required=True, help="The model file to write."
+)
+@click.option(
+    "--statistics",
+    type=output_of("statistics"),
+    help="Also write the noisy numbers, for predict --uncertainty.",
 )
 @json_option
 def train(
@@ -97,7 +102,7 @@ def train(
     table: str | None,
     budget_file: str | None,
     budget_total: float | None,
-    budget_total_delta: float,
+    budget_total_delta: float | None,
     void: bool,
     output: str,
     statistics: str | None,
@@ -112,16 +117,23 @@ def train(
     too.
     """
     from discreet.central.budget import PUBLIC, Settings
-    from discreet.central.training import Method, check, promised, rehearse
-    from discreet.central.training import train as release
+    from discreet.central.training import Method, Request, train_and_charge
     from discreet.estimation import estimate
     from discreet.ledger import Ledger
-    from discreet.privacy import rounded_up
+    from discreet.privacy import Account, Guarantee, rounded_up
     from discreet.randomness import CryptoRandom
     from discreet.schema import Schema
     from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(Method))
+    require_budget_file(
+        budget_file, budget_total=budget_total, budget_total_delta=budget_total_delta, void=void
+    )
+    if budget_total is None and budget_total_delta is not None:
+        raise click.UsageError(
+            f"--budget-total-delta {budget_total_delta:g} is for a new ledger; give --budget-total "
+            "as well."
+        )
     spending: Spending | None = None
     with progress("Counting", "queries", as_json) as advance:
         public = Schema.read(path)
@@ -132,19 +144,28 @@ def train(
             corrections=corrections,
             assumptions=() if public.inferred else (PUBLIC,),
         )
-        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
-        asked["settings"] = settings
-        allowed = check(public, **asked)  # what cannot be kept is refused, unread and unpaid
+        asked: Request = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "method": method,
+            "settings": settings,
+        }
         rows = TableSource(data, public, table=table, progress=advance)
-        if budget_file is not None:
-            rehearse(public, **asked)
-            rows.count()  # a value that does not fit the schema is found before anything is paid
+
+        def charge(promise: Guarantee) -> Account:
+            nonlocal spending
+            assert budget_file is not None
             ledger = Ledger(budget_file)
             if budget_total is not None:
-                ledger = Ledger.create(budget_file, budget_total, budget_total_delta)
-            promise = promised(public, allowed, method)
+                ledger = Ledger.create(budget_file, budget_total, budget_total_delta or 0.0)
             spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
-        released = release(rows, **asked, random=CryptoRandom())
+            return spending.account(ledger.path.name)
+
+        has_ledger = budget_file is not None
+        paying = charge if has_ledger else None
+        released = train_and_charge(
+            rows, paying, has_ledger=has_ledger, **asked, random=CryptoRandom()
+        )
     write(output, estimate(released).to_json())
     if statistics is not None:
         write(statistics, released.to_json())

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from discreet.cli.files import OUTPUT_FOLDER
+from discreet.cli.files import NEW_FOLDER
 from discreet.cli.output import example, json_option, print_facts, print_json
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError
 
@@ -100,7 +100,7 @@ def verify(url: str | None, release: str | None, listed: bool, as_json: bool) ->
 @click.command(epilog=example("discreet page https://survey.example.org/s/health -o health"))
 @click.argument("url")
 @click.option(
-    "-o", "--output", type=OUTPUT_FOLDER, required=True, help="The folder to write; it must be new."
+    "-o", "--output", type=NEW_FOLDER, required=True, help="The folder to write; it must be new."
 )
 @json_option
 def page(url: str, output: str, as_json: bool) -> None:

@@ -161,7 +161,7 @@ def _agreed(
     people = [Identity.generate(name) for name in names]
     cards = {one.card.name: one.card for one in people}
     if key is not None:
-        cards[holder] = people[names.index(holder)].card_with(key.public.fingerprint)
+        cards[holder] = people[names.index(holder)].card_with(key)
     if "label" in cards:
         more["label"] = cards["label"]
     manifest = Manifest(

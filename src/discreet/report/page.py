@@ -51,6 +51,7 @@ def page_of(comparison: Comparison, *, command: str, invented: bool = False) -> 
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="generator" content="discreet compare">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>"

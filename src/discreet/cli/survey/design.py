@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import promise_body
-from discreet.cli.files import OUTPUT, refuse_existing, write
+from discreet.cli.files import OUTPUT, write
 from discreet.cli.output import (
     console,
     example,
@@ -66,7 +66,6 @@ def new(output: str | None, as_json: bool) -> None:
             raise click.UsageError("--json prints a summary; name the file with --output.")
         click.echo(text, nl=False)
         return
-    refuse_existing(output)
     made = Questionnaire.from_yaml(text)
     kind = output.lower().rpartition(".")[2]
     if kind not in ("yaml", "yml", "json"):

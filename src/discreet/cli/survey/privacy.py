@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from discreet.cli.collection import promise_body
 from discreet.cli.output import console, example, json_option, print_json, table
 from discreet.cli.survey.design import epsilon_text, read_questionnaire
-from discreet.documents import read_text
+from discreet.documents import RepeatedKeyError, parse_json, read_text
 from discreet.errors import FormatError, about
 
 if TYPE_CHECKING:
@@ -61,7 +60,9 @@ def privacy(path: str, prior: str | None, model: str | None, as_json: bool) -> N
 
 def _prior(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(read_text(path))
+        found = parse_json(read_text(path))
+    except RepeatedKeyError as error:
+        raise FormatError(f"{path}: {error}; remove one of them") from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(one, list) for one in found.values()):

@@ -1,0 +1,29 @@
+"""Options of commands that charge a ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["require_budget_file"]
+
+
+def require_budget_file(budget_file: str | None, **options: Any) -> None:
+    """Refuse options that only mean something for a ledger where none is named.
+
+    Ignored, they would let a training pass that the user believes to be limited.
+
+    Parameters
+    ----------
+    budget_file : str, optional
+    **options
+        What was given for other options, by parameter name; None and False mean not given.
+    """
+    for name, value in options.items():
+        if budget_file is None and value is not None and value is not False:
+            amount = "" if value is True else f" {value:g}"
+            raise click.UsageError(
+                f"--{name.replace('_', '-')}{amount} has no effect without a ledger; name its file "
+                "with --budget-file budget.json."
+            )
