@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from discreet import Categorical, CentralNB, MemoryLedger, Numeric, Schema
-from discreet.estimators.seen import Seen, rows_seen
+from discreet.estimators.fit_history import FitHistory, hash_rows
 from discreet.privacy import Guarantee
 
 WORDS = np.array(["low", "mid", "high"], dtype=object)
@@ -40,12 +40,12 @@ def measured(count: int, numeric: int, text: int) -> str:
     schema = Schema(features, "class", [0, 1])
     frame, y = pd.DataFrame(columns), rng.integers(0, 2, count)
     fit = spent(lambda: CentralNB(1.0, schema=schema, random_state=0).fit(frame, y), 2)
-    known = Seen()
-    bits = spent(lambda: rows_seen({n: frame[n] for n in frame}, count))
-    rows = rows_seen({n: frame[n] for n in frame}, count)
-    known.fit(rows, Guarantee(1.0))
-    lookup = spent(lambda: known.fit(rows, Guarantee(1.0)))
-    memory = (known._rows.nbytes + known._people.nbytes) / 1e6
+    known = FitHistory()
+    bits = spent(lambda: hash_rows({n: frame[n] for n in frame}, count))
+    rows = hash_rows({n: frame[n] for n in frame}, count)
+    known.add(rows, Guarantee(1.0))
+    lookup = spent(lambda: known.add(rows, Guarantee(1.0)))
+    memory = sum(group.nbytes for group, _ in known.groups) / 1e6
     return (
         f"| {count:,} | {numeric} numbers, {text} texts | {fit:.2f} s | {bits:.3f} s "
         f"| {lookup:.3f} s | {(bits + lookup) / fit:.1%} | {memory:.1f} MB |"

@@ -37,9 +37,9 @@ IN_THE_PAGE = """async ([text, answers, times]) => {
   const began = performance.now();
   const collection = await collectionOf(new TextEncoder().encode(text));
   const read = performance.now() - began, took = [];
-  for (let k = 0; k < times; k++) {
+  for (let series = 0; series < times; series++) {
     const start = performance.now();
-    for (let one = 0; one < 20; one++) await collection.report(answers); // the clock is coarse
+    for (let k = 0; k < 20; k++) await collection.report(answers); // the clock is coarse
     took.push((performance.now() - start) / 20);
   }
   return [read, took];

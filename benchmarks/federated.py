@@ -8,6 +8,7 @@ Set-up is what is done before there is any data: key agreement, tables of powers
     --processes          16 provider processes, a collector and a receiver on loopback, Paillier
     --horizontal 64      so many providers as processes, and as threads of one process, masks
     --vertical 1000000   so many rows, 16 cells at two providers, every party a process, masks
+    --proof              only what the proof of a Paillier key costs
 
 Wall times depend on what else the machine does: the load average is printed beside them.
 """
@@ -187,6 +188,31 @@ def papers_label_provider(name: str) -> float:
     return spent * len(data) / len(codes)
 
 
+def proof_costs(bits: int) -> list[float]:
+    """CPU milliseconds to make a key, to prove it, and to check the proof; bytes of the card."""
+    from discreet.federated.crypto import key_proof
+
+    making, key = milliseconds(lambda: generate(bits))
+    own = Identity.generate("receiver")
+    proving, card = milliseconds(lambda: own.card_with(key), 5)
+
+    def check() -> None:
+        key_proof._find_flaw.cache_clear()
+        card.verify_modulus(key.public.n)
+
+    checking, _ = milliseconds(check, 5)
+    return [making, proving, checking, len(card.to_json())]
+
+
+def print_proofs() -> None:
+    """What it costs to prove a Paillier key, and to check the proof."""
+    print("| bits of N | key made | proof made | proof checked | bytes of the card |")
+    print("|---|---:|---:|---:|---:|")
+    for bits in (2048, 3072, 4096, 8192):
+        making, proving, checking, length = proof_costs(bits)
+        print(f"| {bits} | {making:.0f} | {proving:.1f} | {checking:.1f} | {length:.0f} |")
+
+
 def processes(name: str = "splice", providers: int = 16, paillier: bool = True) -> list[Any]:
     """Wall seconds of a round between processes, and what the processes took."""
     data = load(name)
@@ -326,6 +352,9 @@ def main() -> None:
     """Print all tables."""
     os.environ.setdefault("DISCREET_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
     if scale():
+        return
+    if "--proof" in sys.argv:
+        print_proofs()
         return
     key = generate()
     print(

@@ -288,6 +288,7 @@ def main() -> None:
         folder = Path(name)
         (folder / "plan.json").write_text(plan.to_json())
         (folder / "load.lua").write_text(LUA)
+        os.environ["DISCREET_KEYS"] = str(folder / "keys")  # of PostgreSQL
         with databases(chosen.databases.split(","), folder) as urls:
             for kind, (first, second) in urls.items():
                 singles(kind, first, folder, plan, chosen.seconds)

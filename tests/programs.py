@@ -78,7 +78,6 @@ def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = (), bare: bo
 
     copy = folder / "static"
     shutil.copytree(STATIC, copy)
-    (copy / "package.json").write_text('{"type": "module"}')
     for name, old, new in changes:
         text = (copy / name).read_text(encoding="utf-8")
         assert old in text, f"{name} no longer holds {old!r}: this change must be written again"

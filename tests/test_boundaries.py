@@ -57,6 +57,7 @@ def test_training_centrally_loads_no_other_trust_model(folder: Path):
     modules, _ = loaded_by(train, folder)
     assert "discreet.central.training" in modules
     assert not {m for m in modules if inside(m, TRUST_MODELS)}
+    (folder / "model.json").unlink()
     twin, _ = loaded_by(train + "\nfrom discreet import LocalNB", folder)
     assert {m for m in twin if inside(m, TRUST_MODELS)}
 

@@ -47,8 +47,11 @@ def test_a_table_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     trained = next(text for line, text in said.items() if line.startswith("discreet train"))
     assert "changes the probability of any outcome by at most a factor of 2.72" in trained
     again = next(line for line in said if line.startswith("discreet train"))
-    assert CliRunner().invoke(main, shlex.split(again)[1:]).exit_code == 0, "one more is possible"
-    third = CliRunner().invoke(main, shlex.split(again)[1:])
+    words = shlex.split(again)[1:]
+    kept = CliRunner().invoke(main, words)
+    assert "exists already and was paid for" in kept.stderr, "nothing is lost, as the page says"
+    assert CliRunner().invoke(main, [*words, "--force"]).exit_code == 0, "one more is possible"
+    third = CliRunner().invoke(main, [*words, "--force"])
     assert third.exit_code == 2, "a third is refused, as the page says"
     assert {"population.csv", "others.csv", "schema.json", "model.json", "report.html"} <= {
         one.name for one in Path("work").iterdir()

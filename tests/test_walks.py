@@ -32,12 +32,21 @@ from discreet.datasets import mortgage
 HOME = os.path.dirname(discreet.__file__) + os.sep
 PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
-FUNCTIONS, CROSSINGS = 189, 35
+FUNCTIONS, CROSSINGS = 210, 39
 """The walk of a CSV row as it is drawn; the first build had 229 functions and 39 crossings.
 
-Of these, up to 21 functions and 3 crossings correct the model, which the first build did not do;
-four functions and one crossing are only there when a pair of features is chosen.
+Of these, up to 17 functions and 3 crossings correct the model, which the first build did not do.
+Some ten functions and four crossings read every value by the same expressions wherever it is
+counted or scored; five functions keep outputs from replacing what costs something, and documents
+from being ambiguous.
 """
+DRAWN = {
+    ("scoring", "Correction.check"),
+    ("model/factors", "PairFactor.by_cells"),
+    ("model/factors", "PairFactor.check"),
+    ("model/factors", "PairFactor.names"),
+}
+"""Visited only where the noise lets a correction or a pair of features be chosen: not counted."""
 ALLOWED = 1
 """A check more or less is no reason to fail."""
 
@@ -165,7 +174,7 @@ def test_every_walk_goes_as_it_is_drawn(title: str, walks: dict[str, Visited]) -
 
 @pytest.mark.slow
 def test_the_walk_of_a_row_does_not_grow(walks: dict[str, Visited]) -> None:
-    visited = walks["A CSV row"]
+    visited = [step for step in walks["A CSV row"] if step not in DRAWN]
     rooms = [module.split("/")[0] if "/" in module else "" for module, _ in visited]
     assert len(visited) <= FUNCTIONS + ALLOWED
     assert len(list(groupby(rooms))) - 1 <= CROSSINGS + ALLOWED
