@@ -196,7 +196,11 @@ def test_the_promise_names_everything_it_rests_on(small_key):
     assert upright.neighbours == "replace"
     for words in ("40 rows", "labels and receiver do not work together", "1024 bits"):
         assert words in str(upright)
-    assert "do not work together" not in str(vertical_manifest(small_key, tolerated=2).guarantee)
+    pairs = "no two of a table's provider, labels and collector work together"
+    assert pairs in str(upright)
+    at_two = str(vertical_manifest(small_key, tolerated=2).guarantee)
+    assert "do not work together" not in at_two
+    assert pairs not in at_two
     dealt = "collector, who deals the masks, works neither with labels nor with a provider"
     assert dealt not in str(upright)
     assert dealt in str(vertical_manifest().guarantee)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
-from itertools import product
+from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ PADS = ("opening", "dealt sums", "pads")
 """Purposes of the keys from which pads of sums are expanded."""
 SEALS = ("labels", "tables", "correction", "shares", "total")
 """Purposes of the keys that seal messages; a model holds no more than the totals it is made of."""
+BLOCK = vertical_manifest(moments=()).layout.blocks[0]
 WAYS = pytest.mark.parametrize("way", ["masks", "paillier"])
 MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 
@@ -234,6 +236,108 @@ def test_a_total_that_anyone_may_fetch_shows_the_collectors_noise_to_the_label_p
         for one in vertical_rounds(way, "counts")
     ]
     assert leaks([view for view, _, _ in played], *played[0][1:])
+
+
+# -------------------------------------------------------------------- two parties of a vertical round
+
+THREAT_MODEL = Path(__file__).resolve().parents[2] / "docs" / "threat-model.md"
+COALITIONS = {
+    "a table's provider and the label provider": [(NAMES[0], "labels")],
+    "a table's provider and the collector": [(NAMES[0], "collector")],
+    "the label provider and the collector": [("labels", "collector")],
+    "the label provider and whoever opens the totals": [("labels", "receiver")],
+    "a provider of another table and any one of these": [
+        (NAMES[1], other) for other in (NAMES[0], "labels", "collector", "receiver")
+    ],
+    "the receiver and one of a table's provider and the collector": [
+        ("receiver", other) for other in (NAMES[0], "collector")
+    ],
+}
+"""Rows of the threat model, and the pairs in mode counts that each is about."""
+
+
+def threat_model_verdicts():
+    """What the threat model says of each coalition, at t = 1 and at t = 2."""
+    rows = [line.strip() for line in THREAT_MODEL.read_text("utf-8").splitlines()]
+    cells = [line.strip("|").split("|") for line in rows if line.startswith("|")]
+    found = {row[0].partition("(")[0].strip(): row[1:] for row in cells if len(row) == 3}
+    return {coalition: found[coalition] for coalition in COALITIONS}
+
+
+def in_span(target, known, prime):
+    """Whether a vector is a combination of others."""
+    pivots = {}
+
+    def reduce(row):
+        for column, pivot in pivots.items():
+            if row[column]:
+                factor = row[column]
+                row = [(a - factor * b) % prime for a, b in zip(row, pivot, strict=True)]
+        return row
+
+    for row in known:
+        row = reduce(row)
+        lead = next((column for column, one in enumerate(row) if one), None)
+        if lead is not None:
+            inverse = pow(row[lead], -1, prime)
+            pivots[lead] = [one * inverse % prime for one in row]
+    return not any(reduce(target))
+
+
+def count_shares_left(pair, mode):
+    """How many shares of noise at least stay on hospital-a's counts for two who tell each other all.
+
+    Whatever both together hold and hear is one view; what is the same in every round is known to
+    them. Of the exact counts with some shares of noise, the smallest such sum is looked for.
+    """
+    played = vertical_rounds("masks", mode)
+    views, allowed = [], []
+    for one in played:
+        parts = [vertical_view(role, None, *one) for role in pair]
+        views.append([vector for view, _, _ in parts for vector in view])
+        allowed = [vector for _, known, _ in parts for vector in known]
+    known = [*allowed, *relations(views, 2)]
+    manifest, label, collector, _ = played[-1]
+    card = manifest.providers[0]
+    layout, opener = label.way.layouts[card.name], PARTIES[manifest.opener.name]
+    numbers = Numbers(None, layout.size, None, label.way.width)
+    sums = collector._total[: label.way.sums_size(card.name)]
+    shares = [manifest.share(layout, SeededRandom(index)) for index in range(3)]
+    exact = label.way.opened(opener, card, sums) - sum(shares)
+    for size in range(4):
+        for some in combinations(shares, size):
+            if in_span(numbers.of_integers(exact + sum(some)), known, 2):
+                return size
+    raise AssertionError("the published totals are known to nobody")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coalition", COALITIONS)
+def test_the_threat_model_names_the_pairs_that_exceed_the_promise(coalition):
+    """Every pair of a vertical round is in the table; shares that are left are counted in views."""
+    verdicts = threat_model_verdicts()[coalition]
+    for pair in COALITIONS[coalition]:
+        left = count_shares_left(pair, "counts")
+        for tolerated, verdict in enumerate(verdicts, 1):
+            needed = vertical_manifest(tolerated=tolerated).noise(BLOCK).needed
+            if left < needed:
+                assert "exceeds it" in verdict or "whole records" in verdict
+            else:
+                assert "exceeds it" not in verdict
+                assert "whole records" not in verdict
+
+
+@pytest.mark.slow
+def test_in_mode_probabilities_the_collector_opens_and_the_receiver_adds_nothing():
+    assert count_shares_left(("labels", "collector"), "probabilities") == 1
+    assert count_shares_left(("labels", "receiver"), "probabilities") == 2
+
+
+def test_every_pair_of_a_vertical_round_is_in_the_threat_model():
+    roles = ("labels", "collector", "receiver", NAMES[0], NAMES[1])
+    listed = [frozenset(pair) for pairs in COALITIONS.values() for pair in pairs]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {frozenset(pair) for pair in combinations(roles, 2)}
 
 
 # ----------------------------------------------------------------------------- horizontal rounds
