@@ -24,14 +24,14 @@ pytestmark = pytest.mark.browser
 
 READ = """
   const { readNumber } = await import(new URL("numbers.js", given.static));
-  return given.cases.map(([written, lower, upper, integer]) => readNumber(written, { lower, upper, integer }));
+  return given.cases.map(([written, lower, upper, integer, clips]) => readNumber(written, { lower, upper, integer, clips }));
 """  # noqa: E501
 RENT = (0, 10_000)
 
 
 def read(static: Path, *cases: tuple[Any, ...]) -> list[Any]:
     """What is read from a text, within bounds and as a whole number or not."""
-    filled = [(*case, *(*RENT, False)[len(case) - 1 :]) for case in cases]
+    filled = [(*case, *(*RENT, False, False)[len(case) - 1 :]) for case in cases]
     given = {"cases": filled, "static": (static / "draw.js").as_uri()}
     return [one.get("text", one.get("question")) for one in evaluated(static, READ, given)]
 
@@ -52,6 +52,14 @@ def test_the_known_bad_twin_takes_every_comma_for_a_point(tmp_path: Path) -> Non
     old = "if (high) return chooseReading"
     changed = modules(tmp_path, [("numbers.js", old, "if (false) return chooseReading")])
     assert read(changed, ("3,500",)) == ["3.500"]
+
+
+def test_where_numbers_are_clipped_one_beyond_the_bounds_is_an_answer_as_well(static: Path) -> None:
+    """12,500 within 0 to 10,000 is 10,000 then, or 12.5; the twin refuses what is too large."""
+    found = read(static, ("12,500", *RENT, False, True), ("12,500", *RENT, False, False))
+    assert found == [["12500", "12.5"], "12.500"]
+    alike = [("12.500", 0, 10, False), ("-12,500", 0, 10, False), ("12,500", *RENT, True)]
+    assert read(static, *((*case, True) for case in alike)) == ["12500", "-12500", "12500"]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -123,12 +131,14 @@ def test_what_is_not_a_number_stays_what_it_is(text: str, static: Path) -> None:
 # ---------------------------------------------------------------- on the page
 
 
-def rents() -> tuple[Any, Announcement]:
-    schema = Schema([Numeric("rent", *RENT, optional=False)], "sick", ["no", "yes"])
+def rents(slug: str = "rents") -> tuple[Any, Announcement]:
+    outliers: Any = "clip" if slug == "clipped" else "error"
+    features = [Numeric("rent", *RENT, optional=False)]
+    schema = Schema(features, "sick", ["no", "yes"], outliers=outliers)
     plan = make_plan(schema, epsilon=1.0, choices=Choices(numeric="gaussian"))
     asked = {"rent": Asked("How much?"), "sick": Asked("Sick?")}
     words = {tag: Words(f"Rents {tag}", questions=asked) for tag in ("en", "de", PSEUDO)}
-    return plan, Announcement(plan.digest, "rents", "Office", "o@example.org", words, "en")
+    return plan, Announcement(plan.digest, slug, "Office", "o@example.org", words, "en")
 
 
 @pytest.fixture(scope="module")
@@ -136,18 +146,19 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Database(f"sqlite:///{tmp_path_factory.mktemp('rents')}/collected.db") as database:
         database.migrate()
         with database.write() as connection:
-            acts.set_state(connection, acts.create(connection, *rents()), "open")
+            for slug in ("rents", "clipped"):
+                acts.set_state(connection, acts.create(connection, *rents(slug)), "open")
         with serving(database, [public_pages(bundle())]) as live:
             yield live.base
 
 
-def asked_for_a_rent(chromium: Any, base: str, locale: str) -> Person:
+def asked_for_a_rent(chromium: Any, base: str, locale: str, slug: str = "rents") -> Person:
     """Somebody who drew a question about the number; two of three people do."""
     for _ in range(40):
         somebody = Person(chromium, base, locale=locale)
-        somebody.goto("rents")
+        somebody.goto(slug)
         drawn = json.loads(somebody.kept())[4][0]["question"]
-        if rents()[0].questions[drawn].features:
+        if rents(slug)[0].questions[drawn].features:
             somebody.page.locator("button.primary").click()
             somebody.page.locator("input[type=text]").wait_for()
             return somebody
@@ -187,6 +198,19 @@ def test_a_rent_of_3500_is_not_taken_for_one_of_3_and_a_half(
         page.go_back()
         assert field.input_value() == "3500"
         assert not somebody.problems
+
+
+@pytest.mark.slow
+def test_the_page_asks_also_where_one_reading_would_be_clipped(chromium: Any, base: str) -> None:
+    for slug, asked in (("clipped", True), ("rents", False)):
+        with asked_for_a_rent(chromium, base, "en-GB", slug) as somebody:
+            somebody.page.locator("input[type=text]").fill("12,500")
+            somebody.page.locator("button[type=submit]").click()
+            if asked:
+                problem = somebody.page.locator(".problem").inner_text()
+                assert "Did you mean 12500 or 12.5?" in problem
+            else:
+                somebody.page.locator("input[type=radio]").first.wait_for()
 
 
 def _in_ascii(text: str) -> str:

@@ -8,7 +8,8 @@
  */
 
 /**
- * @typedef {{ lower?: number | null, upper?: number | null, integer?: boolean }} Bounds
+ * Where `clips`, a number beyond the bounds is an answer, too: the bound itself.
+ * @typedef {{ lower?: number | null, upper?: number | null, integer?: boolean, clips?: boolean }} Bounds
  * @typedef {{ text: string } | { question: [string, string] }} Reading
  */
 
@@ -58,13 +59,13 @@ export function readNumber(written, bounds) {
  * Of thousands and a fraction the one that can be an answer; both, for a question, where either can.
  * @type {(thousands: string, fraction: string, bounds: Bounds) => Reading}
  */
-function chooseReading(thousands, fraction, { lower, upper, integer }) {
+function chooseReading(thousands, fraction, { lower, upper, integer, clips }) {
   const low = lower ?? -Infinity, high = upper ?? Infinity, numbers = [thousands, fraction].map(Number);
   if (integer && !Number.isInteger(numbers[1])) return { text: thousands };
-  const fitting = [thousands, fraction].filter((_, k) => numbers[k] >= low && numbers[k] <= high);
-  if (fitting.length === 1) return { text: fitting[0] };
   // on one side of the bounds both are refused, or clipped, alike
   if (numbers.every((value) => value > high) || numbers.every((value) => value < low)) return { text: thousands };
+  const fitting = [thousands, fraction].filter((_, k) => clips || (numbers[k] >= low && numbers[k] <= high));
+  if (fitting.length === 1) return { text: fitting[0] };
   return { question: [thousands, spellFraction(fraction)] };
 }
 

@@ -84,7 +84,7 @@ function makeField(collection, name, personal, words, answers, isSingle) {
       ...(isSingle ? labelledBy : { "aria-label": words.wording }), value: typeof previousAnswer === "string" ? previousAnswer : "", disabled: previousAnswer === null });
     readAnswer = () => {
       if (feature.optional && skip.checked) return null;
-      const reading = readNumber(input.value, feature);
+      const reading = readNumber(input.value, { ...feature, clips: collection.document.schema?.outliers === "clip" });
       if ("question" in reading) throw new AmbiguousNumber(reading.question);
       return reading.text;
     };
