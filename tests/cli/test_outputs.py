@@ -319,6 +319,33 @@ def test_what_appears_while_a_command_works_is_not_replaced(tmp_path: Path) -> N
     files.write(path, KEPT)  # the same content replaces nothing
 
 
+def test_two_trainings_to_one_file_both_keep_what_was_paid(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one ends while this one counts. Twins: the draft is removed, or takes its place."""
+    from discreet.central import training
+
+    released, nested = training.train_and_charge, False
+
+    def late(*args: object, **options: object) -> object:
+        nonlocal nested
+        nested, inner = True, nested
+        if not inner:
+            assert train(run).exit_code == 0
+        return released(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(training, "train_and_charge", late)
+    result = train(run)
+    assert result.exit_code == 2
+    assert "m.json: exists already and was paid for" in result.stderr
+    (beside,) = Path().glob("m-*.json")
+    assert f"what was made now is in {beside}" in result.stderr
+    models = [json.loads(path.read_text()) for path in (Path("m.json"), beside)]
+    assert [model["guarantee"]["epsilon"] for model in models] == [1.0, 1.0]
+    assert models[0] != models[1]
+    assert not list(Path().glob(".*.part"))
+
+
 def test_a_demo_replaces_its_own_files_only(run: Run) -> None:
     words = ["demo", "--rows", "300", "--no-open"]
     for _ in range(2):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,22 +162,39 @@ def replacing(path: str | Path, *, free: bool = False) -> Iterator[Path]:
     """Give a new file to write to, which takes the place of ``path`` when all went well."""
     from discreet import documents  # which brings pydantic
 
-    kind = FREE if free else ""
+    kind, declared = FREE if free else "", None
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
-        kind = kind or _kind_of(path, context)
+        if declared := _declared(path, context):
+            kind = kind or declared.kind
     with documents.replacing(path) as draft:
         yield draft
         if draft != Path(path):  # not a device or a pipe
-            refuse_replacement(path, kind, draft)
+            try:
+                refuse_replacement(path, kind, draft)
+            except FormatError as error:
+                if declared is None:
+                    raise
+                beside = _keep_beside(path, draft)  # it was not there when the command began
+                raise FormatError(f"{error}; what was made now is in {beside}") from None
 
 
-def _kind_of(path: str | Path, context: click.Context) -> str:
+def _keep_beside(path: str | Path, draft: Path) -> Path:
+    """Give a draft that may not take its place a name of its own: it may have been paid for."""
+    from discreet import documents
+
+    named = Path(path)
+    beside = named.with_name(f"{named.stem}-{secrets.token_hex(4)}{named.suffix}")
+    documents.move_atomic(draft, beside)
+    return beside
+
+
+def _declared(path: str | Path, context: click.Context) -> Output | None:
     """What the command declares to write to a path."""
     for param in context.command.params:
         if isinstance(param.type, Output) and context.params.get(param.name or "") == str(path):
-            return param.type.kind
-    return ""
+            return param.type
+    return None
 
 
 def write(path: str | Path, content: str | bytes, *, free: bool = False) -> None:
