@@ -1,6 +1,7 @@
 """A report goes into one shuffle only: a folder that grows is not shuffled twice."""
 
 import json
+import os
 import stat
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +14,7 @@ from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffled
 from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.collection.texts import reports_in
+from discreet.documents import write_atomic
 from discreet.local import Choices, MemoryStore, Respondent, make_plan
 from discreet.randomness import as_random
 
@@ -105,6 +107,64 @@ def test_a_shuffle_that_was_not_written_is_not_remembered(plan, tmp_path):
         pass
     with pytest.raises(PrivacyError, match="1 of these 1 reports"), memory.passing_on(ids[:1]):
         pytest.fail("a report was passed on twice")
+
+
+def test_a_link_to_the_plan_has_no_memory_of_its_own(plan, folder, capsys):
+    """Twin: a copy has one. So a copy, like a second anonymiser, can pass on a report twice."""
+    assert shuffle(capsys, folder, "monday.jsonl")[0] == 0
+    (folder / "elsewhere").mkdir()
+    link, copy = folder / "elsewhere" / "link.json", folder / "copy.json"
+    link.symlink_to(folder / "plan.json")
+    copy.write_text(plan.to_json())
+    words = [folder / "first.jsonl", "-o", folder / "tuesday.jsonl"]
+    code, _, error = run(capsys, "local", "shuffle", link, *words)
+    assert code == 2
+    assert "60 of these 60 reports were in an earlier shuffle" in error
+    assert run(capsys, "local", "shuffle", copy, *words)[0] == 0
+
+
+def test_no_earlier_state_stays_on_the_disk(plan, tmp_path):
+    """Known-bad twin: the file of a state that another one is renamed over keeps its bytes."""
+    memory, states = ShuffleMemory(tmp_path / "memory", plan), []
+
+    def witness():  # a second name, by which the bytes can be read later
+        states.append(tmp_path / f"state-{len(states)}")
+        os.link(memory.path, states[-1])
+
+    for one in reports(plan, 3):
+        with memory.passing_on([one.id]):
+            pass
+        witness()
+    key = json.loads(memory.path.read_text())["key"].encode()
+    write_atomic(memory.path, memory.path.read_text(), private=True)  # the twin
+    witness()
+    memory.close()
+    assert [key in path.read_bytes() for path in states] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("end", ["before the new state", "after it", "while it was drafted"])
+def test_what_a_killed_shuffle_left_of_the_memory_is_erased(plan, tmp_path, end):
+    memory = ShuffleMemory(tmp_path / "memory", plan)
+    first, second, third = (one.id for one in reports(plan, 3))
+    with memory.passing_on([first]):
+        pass
+    key = json.loads(memory.path.read_text())["key"].encode()
+    if end == "while it was drafted":
+        (tmp_path / f".memory.{'0' * 16}.part").write_bytes(memory.path.read_bytes())
+    else:
+        os.link(memory.path, tmp_path / "memory.previous")
+    if end == "after it":
+        write_atomic(memory.path, memory.path.read_text(), private=True)
+    with memory.passing_on([second]):
+        pass
+    with (
+        pytest.raises(PrivacyError, match="2 of these 3"),
+        memory.passing_on([first, second, third]),
+    ):
+        pytest.fail("what was remembered before is known")
+    memory.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"memory", "memory.lock"}
+    assert all(key not in path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_closing_erases_hashes_and_key_and_ends_shuffling(plan, folder, capsys):

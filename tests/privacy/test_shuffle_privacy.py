@@ -9,6 +9,7 @@ the questions, and the neighbours' blanket is taken for twice as wide.
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,6 +226,15 @@ def test_binary_reports_of_many_people(people):
     rest = binom.pmf(np.arange(people), people - 1, q)
     one, two = (np.convolve(rest, [1 - share, share]) for share in (q, 1 - q))
     assert max(np.maximum(a - math.e * b, 0).sum() for a, b in ((one, two), (two, one))) > 1e-8
+
+
+def test_the_page_about_the_maths_states_what_the_code_gives():
+    """At 1,000 people, where two bounds are close; the others are 10 and more times as slow."""
+    page = (Path(__file__).parents[2] / "docs" / "maths.md").read_text("utf-8")
+    shuffle = Shuffle(1.0, 1e-8, 1_000)
+    local = shuffle.best(lambda epsilon: (epsilon, DE(epsilon, 16).blanket()))
+    assert f"with DE over 16 cells: {local:.3f} for 1,000 people" in page
+    assert not shuffle.kept(DE(local + 0.01, 16).blanket())
 
 
 def test_fewer_people_and_larger_epsilons_gain_less():

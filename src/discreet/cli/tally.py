@@ -85,7 +85,8 @@ def shuffling(kind: Wording) -> click.Command:
         from discreet.randomness import as_random
 
         collection = read_collection(kind, path)
-        remembered = ShuffleMemory(memory or f"{path}.memory", collection)
+        # of the file itself, so that a link to it has no memory of its own
+        remembered = ShuffleMemory(memory or f"{os.path.realpath(path)}.memory", collection)
         if close and not files and output is None:
             remembered.close()
             if as_json:

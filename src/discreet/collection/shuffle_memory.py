@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import secrets
 from collections.abc import Collection as Sized
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from discreet.collection.protocol import Collection
-from discreet.documents import Body, dump, load, read_text, write_atomic
+from discreet.documents import (
+    Body,
+    destroy_file,
+    dump,
+    load,
+    read_text,
+    remove_drafts,
+    write_atomic,
+)
 from discreet.errors import FormatError, PrivacyError
 from discreet.locks import locked
 
@@ -29,7 +38,8 @@ class ShuffleMemory:
     Whoever has the output of a shuffle and that of the same reports with a few more can subtract
     one from the other: what is left are the reports of those who came late. So a report goes into
     one shuffle only. The hashes say nothing without the key, which stands in the same file: only
-    its owner can read it. When the collection ends, :meth:`close` erases both.
+    its owner can read it. When the collection ends, :meth:`close` erases both. The file of an
+    earlier state is overwritten before it is removed.
 
     Parameters
     ----------
@@ -101,7 +111,17 @@ class ShuffleMemory:
 
     def _write(self, memory: MemoryBody) -> None:
         text = dump("shuffle-memory", VERSION, memory.model_dump(), indent=None)
-        write_atomic(self.path, text, private=True)
+        path = self.path.resolve()
+        previous = path.with_name(f"{path.name}.previous")
+        remove_drafts(path)  # only who holds the lock writes: what is left is of killed writers
+        with suppress(FileNotFoundError):
+            if previous.samefile(path):  # killed before the new state was written
+                previous.unlink()
+        destroy_file(previous)
+        with suppress(OSError):  # the first state, or a file system without second names
+            os.link(path, previous)
+        write_atomic(path, text, private=True)
+        destroy_file(previous)
 
 
 def _hash_id(report_id: str, key: bytes) -> bytes:
