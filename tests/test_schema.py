@@ -1,5 +1,6 @@
 import json
 import math
+from collections.abc import Set
 
 import numpy as np
 import pytest
@@ -17,6 +18,26 @@ def mortgage(**options):
     )
 
 
+class Unordered(Set):
+    """Somebody's own set."""
+
+    def __init__(self, values):
+        self.values = frozenset(values)
+
+    def __contains__(self, value):
+        return value in self.values
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_keys_of_a_mapping_have_an_order():
+    assert Categorical("a", {"y": 1, "x": 2}.keys()).values == ("y", "x")
+
+
 @pytest.mark.parametrize(
     ("build", "says"),
     [
@@ -26,6 +47,8 @@ def mortgage(**options):
         (lambda: Categorical("a", [True, "true"]), "listed twice"),
         (lambda: Categorical("a", {"x", "y"}), "a: values is a set"),
         (lambda: Categorical("a", frozenset("xy")), "write a list"),
+        (lambda: Categorical("a", {"x": 1, "y": 2}.keys() | {"z"}), "write a list"),
+        (lambda: Categorical("a", Unordered("xy")), "write a list"),
         (lambda: Schema([Numeric("a", 0, 1)], "y", {0, 1}), "y: classes is a set"),
         (lambda: Schema({Numeric("a", 0, 1)}, "y", [0, 1]), "features is a set"),
         (lambda: mortgage(missing_tokens={"?", "-"}), "missing_tokens is a set"),

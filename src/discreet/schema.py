@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -120,7 +120,7 @@ def _check_flag(name: str, what: str, value: Any) -> bool:
 
 def refuse_set(name: str, what: str, values: Any) -> None:
     """Refuse values without an order: the digest of what they describe would not stay the same."""
-    if isinstance(values, (set, frozenset)):
+    if isinstance(values, Set) and not isinstance(values, (KeysView, Sequence)):
         raise SchemaError(
             f"{name}: {what} is a set, whose order, and with it the digest, changes from process "
             "to process; write a list"

@@ -36,6 +36,29 @@ def test_it_is_the_same_in_json_and_in_yaml(survey):
     assert Questionnaire.from_json(changed()).digest == Questionnaire.from_yaml(EXAMPLE).digest
 
 
+TWO = (Group(("a",), theta=0.5), Group(("b", "c"), theta=0.5))
+LAWS = (PersonalLaw(("a",), (1, 3)), PersonalLaw(("b",), (1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: Group({"a", "b"}, theta=0.5), "a group: questions is a set"),
+        (lambda: PersonalLaw({"a", "b"}, (1, 2, 3, 4)), "a personal law: questions is a set"),
+        (lambda: PersonalLaw(("a",), {1, 3}), "a personal law: weights is a set"),
+        (lambda: Questionnaire(BITS, {*TWO}), "a questionnaire: groups is a set"),
+        (lambda: Questionnaire(BITS, TWO, {*LAWS}), "a questionnaire: laws is a set"),
+        (lambda: Questionnaire(BITS, TWO, notes={"x", "y"}), "a questionnaire: notes is a set"),
+        (lambda: Questionnaire.of(BITS, groups={("a",), ("b", "c")}), "groups is a set"),
+        (lambda: Questionnaire.of(BITS, groups=[["a"], {"b", "c"}]), "groups is a set"),
+    ],
+)
+def test_a_set_has_no_order_and_so_no_digest(build, says):
+    """Its order changes from process to process: nobody could read again what was published."""
+    with pytest.raises(SchemaError, match=says):
+        build()
+
+
 def test_weights_with_a_common_divisor_can_be_read_again():
     one, same = (
         Questionnaire(BITS, [Group(tuple("abc"), theta=0.5)], [PersonalLaw(("a",), weights)])

@@ -138,6 +138,8 @@ def test_a_schema_from_the_data_is_said_aloud():
         ({"groups": [["a"]]}, SchemaError, "in no group"),
         ({"groups": [["a", "b", "c", "d", "e"]]}, SchemaError, "'e'"),
         ({"groups": "all"}, SchemaError, "each"),
+        ({"groups": {("a", "b"), ("c", "d", "state")}}, SchemaError, "lists of names"),
+        ({"groups": [{"a", "b"}, ["c", "d", "state"]]}, SchemaError, "lists of names"),
         ({"personal": "own"}, SchemaError, "uniform"),
         ({"personal": {"a": [0.5, 0.6]}}, SchemaError, "add up to 1.1"),
         ({"personal": {"a": [1, 1, 1]}}, SchemaError, "3 weights"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -59,7 +59,7 @@ def _theta(value: Any) -> Fraction:
 def _groups(value: Any) -> list[list[str | int]] | str | None:
     if value is None or (isinstance(value, str) and value == "each"):
         return value
-    if isinstance(value, str) or any(isinstance(group, str) for group in value):
+    if any(isinstance(part, (str, Set)) for part in (value, *value)):  # a set has no order
         raise ValueError
     return [[_member(one) for one in group] for group in value]
 

@@ -30,7 +30,7 @@ from discreet.mechanisms.laws import Law, joint_law
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema import Categorical, Numeric, Schema, refuse_set
 from discreet.shuffled_sheets import SheetBlanket
 from discreet.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.survey import device as devices
@@ -60,6 +60,8 @@ class PersonalLaw:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        refuse_set("a personal law", "questions", self.questions)
+        refuse_set("a personal law", "weights", self.weights)
         if all(isinstance(weight, int) for weight in self.weights):
             common = max(1, math.gcd(*self.weights))
             object.__setattr__(self, "weights", tuple(weight // common for weight in self.weights))
@@ -122,6 +124,9 @@ class Questionnaire(CollectionDocument):
     assignment: ClassVar[Literal["draw"]] = "draw"
 
     def __post_init__(self) -> None:
+        refuse_set("a questionnaire", "groups", self.groups)
+        refuse_set("a questionnaire", "laws", self.laws)
+        refuse_set("a questionnaire", "notes", self.notes)
         object.__setattr__(self, "groups", tuple(self.groups))
         object.__setattr__(self, "laws", tuple(self.laws))
         object.__setattr__(self, "notes", tuple(self.notes))
@@ -201,6 +206,8 @@ class Questionnaire(CollectionDocument):
         bins : int or mapping
             How numeric features are cut, as everywhere.
         """
+        for unordered in (groups, *(groups or ())):
+            refuse_set("a questionnaire", "groups", unordered)
         members = [(*schema.names, schema.target)] if groups is None else [*map(tuple, groups)]
         several = isinstance(theta, (Sequence, np.ndarray)) and not isinstance(theta, str)
         thetas = list(theta) if several else [theta] * len(members)
