@@ -467,7 +467,6 @@ MUTANTS = [
     Mutant("federated/service/server.py", "if asked_by(request) != name:", "if False:", LINES),
     Mutant("federated/service/connection.py", "FAREWELL_TRIES = 5", "FAREWELL_TRIES = 1", LINES),
     Mutant("federated/service/relay.py", "if self.done and heard:", "if self.done:", LINES),
-    Mutant("federated/service/server.py", "@app.exception_handler(ClientDisconnect)", "# nothing", LINES),
     Mutant("federated/release.py", " or model.guarantee != manifest.guarantee:", ":",
            "tests/federated/test_abuse.py"),
     Mutant("federated/agreement/words.py", "map(printable, lines)", "lines",

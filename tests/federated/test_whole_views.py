@@ -238,7 +238,7 @@ def test_a_total_that_anyone_may_fetch_shows_the_collectors_noise_to_the_label_p
     assert leaks([view for view, _, _ in played], *played[0][1:])
 
 
-# -------------------------------------------------------------------- two parties of a vertical round
+# ------------------------------------------------------------------ two parties of a vertical round
 
 THREAT_MODEL = Path(__file__).resolve().parents[2] / "docs" / "threat-model.md"
 COALITIONS = {
@@ -284,8 +284,8 @@ def in_span(target, known, prime):
     return not any(reduce(target))
 
 
-def count_shares_left(pair, mode):
-    """How many shares of noise at least stay on hospital-a's counts for two who tell each other all.
+def count_shares_left(roles, mode):
+    """How many shares of noise stay on hospital-a's counts for two who tell each other everything.
 
     Whatever both together hold and hear is one view; what is the same in every round is known to
     them. Of the exact counts with some shares of noise, the smallest such sum is looked for.
@@ -293,7 +293,7 @@ def count_shares_left(pair, mode):
     played = vertical_rounds("masks", mode)
     views, allowed = [], []
     for one in played:
-        parts = [vertical_view(role, None, *one) for role in pair]
+        parts = [vertical_view(role, None, *one) for role in roles]
         views.append([vector for view, _, _ in parts for vector in view])
         allowed = [vector for _, known, _ in parts for vector in known]
     known = [*allowed, *relations(views, 2)]
@@ -316,8 +316,8 @@ def count_shares_left(pair, mode):
 def test_the_threat_model_names_the_pairs_that_exceed_the_promise(coalition):
     """Every pair of a vertical round is in the table; shares that are left are counted in views."""
     verdicts = threat_model_verdicts()[coalition]
-    for pair in COALITIONS[coalition]:
-        left = count_shares_left(pair, "counts")
+    for roles in COALITIONS[coalition]:
+        left = count_shares_left(roles, "counts")
         for tolerated, verdict in enumerate(verdicts, 1):
             needed = vertical_manifest(tolerated=tolerated).noise(BLOCK).needed
             if left < needed:
@@ -335,9 +335,9 @@ def test_in_mode_probabilities_the_collector_opens_and_the_receiver_adds_nothing
 
 def test_every_pair_of_a_vertical_round_is_in_the_threat_model():
     roles = ("labels", "collector", "receiver", NAMES[0], NAMES[1])
-    listed = [frozenset(pair) for pairs in COALITIONS.values() for pair in pairs]
+    listed = [frozenset(both) for pairs in COALITIONS.values() for both in pairs]
     assert len(listed) == len(set(listed))
-    assert set(listed) == {frozenset(pair) for pair in combinations(roles, 2)}
+    assert set(listed) == {frozenset(both) for both in combinations(roles, 2)}
 
 
 # ----------------------------------------------------------------------------- horizontal rounds

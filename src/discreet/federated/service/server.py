@@ -30,7 +30,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from discreet.body_limit import BodyLimit
 from discreet.errors import FormatError
@@ -176,7 +175,7 @@ def application(running: Carrier[Any]) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.add_middleware(BodyLimit, refuse=_refuse_body)
+    app.add_middleware(BodyLimit, refuse=_refuse_body)  # also silent about clients that leave
 
     @app.exception_handler(ProtocolError)
     async def refused(request: Request, error: ProtocolError) -> JSONResponse:
@@ -188,10 +187,6 @@ def application(running: Carrier[Any]) -> FastAPI:
     async def unwritten(request: Request, error: Exception) -> JSONResponse:
         body = {"reason": "storage", "sentence": f"the collector cannot keep this ({error})"}
         return JSONResponse(body, 507)
-
-    @app.exception_handler(ClientDisconnect)
-    async def broken(request: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody hears it; a chunk that is missing comes again
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> JSONResponse:
