@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,78 @@ def test_a_key_of_a_failed_transaction_is_taken_by_the_next_one(database: Databa
     clear_left_keys(database)
     assert not other.exists(orphan)
     assert stored_ids(database, number)[0] == [rows[1].id.hex()]
+
+
+def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: Path) -> None:
+    """A refusal would end it; and where the keys are is nobody's business."""
+    added(database, plan(), batch=5)
+    folder = database.keys.folder / "batches"
+    with serving(database, settle_every=0.05) as live:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.write_text("in the way")
+        one = report(live.collection)[0]
+        answer = live.post(one)
+        assert (problem(answer), answer.status_code) == ("unavailable", 503)
+        assert folder.name not in answer.text
+        assert live.client.get("/ready").status_code == 503
+        folder.unlink()
+        assert live.post(one).status_code == 201
+        assert live.client.get("/ready").status_code == 200
+        ((survey, number),) = database.keys.batches()
+        path = folder / f"{batch_key_name(survey, number)}.key".rpartition("/")[2]
+        database.keys.forget_batches(survey, [])
+        path.write_text(f"{path.read_text().splitlines()[0]}\n{bytes(32).hex()}\n")
+        answer = live.owned("POST", "/health/settle", params={"anyway": True})
+        assert problem(answer) == "unavailable", "the key of another database"
+
+
+def test_postgresql_confirms_what_is_on_the_disk_whatever_it_is_set_to(postgres: str) -> None:
+    """A crash could bring a batch back unsettled when its key is destroyed already."""
+    import psycopg
+
+    url, settings = fresh_postgres(postgres), set()
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("off",)
+    with Database(url) as database:
+        database.migrate()
+        for _ in range(2):  # the second one is given back and taken again
+            with suppress(KeyError), database.write() as writing:
+                settings.add(writing.exec_driver_sql("SHOW synchronous_commit").scalar())
+                raise KeyError
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = remote_apply")
+        with Database(url, serving=False) as other, other.write() as writing:
+            stronger = writing.exec_driver_sql("SHOW synchronous_commit").scalar()
+    assert settings == {"on"}
+    assert stronger == "remote_apply", "what promises more stays"
+
+
+@pytest.mark.icu
+def test_databases_of_two_clusters_do_not_share_keys(
+    postgres: str, postgres_with_icu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every new cluster gives its first database the same number; a start clears orphans away."""
+    import psycopg
+
+    urls, numbers = [], db.IDENTITY.replace("SELECT oid", "SELECT 16384")
+    monkeypatch.setattr(db, "IDENTITY", numbers)
+    for server in (postgres, postgres_with_icu):
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE surveys")
+        head, _, query = server.partition("?")
+        urls.append(f"{head.rpartition('/')[0]}/surveys?{query}".rstrip("?"))
+    with Database(urls[0]) as first, Database(urls[1]) as second:
+        first.migrate()
+        second.migrate()
+        number = added(first, plan())
+        with first.write() as connection:
+            assert take(connection, number, False, [Arrival(Row(bytes(16), 0, b"\0"))])
+        clear_left_keys(second)
+        assert len(first.keys.batches()) == 1, "the other server took it for its own orphan"
+        assert second.keys.batches() == []
 
 
 def test_unsealed_arrivals_are_migrated(url: str) -> None:

@@ -25,6 +25,7 @@ import sqlalchemy as sql
 from servers import Live, added, files_in, fresh_postgres, plan, report, serving, waiting_in
 from test_killed import Process
 
+from discreet.announcement import Announcement
 from discreet.server import database as db
 from discreet.server import settle as settling
 from discreet.server.arrivals import Arrival, take
@@ -34,6 +35,7 @@ from discreet.server.invitations import code_hash, invite
 from discreet.server.keys import Key, Keys, batch_key_name
 from discreet.server.sealed_arrivals import CODE, REPORT, count_waiting
 from discreet.server.settle import LONGEST_WAIT, settle, settle_piece
+from discreet.server.tallies import start
 
 PEOPLE = 40
 CHANCE = 9
@@ -294,21 +296,49 @@ def arrived(database: Database) -> tuple[Pairs, Any, int]:
 # ---------------------------------------------------------------- known-bad twins
 
 
+def arrived_unsealed(database: Database) -> Pairs:
+    """People who were invited have answered a server of version 0002, one transaction each."""
+    database.migrate("0002")
+    collection = plan()
+    told = Announcement.plain(collection, "health", entry="invited", batch=PEOPLE)
+    columns = "slug, document, announcement, state"
+    values = ("health", collection.canonical(), told.to_json(), "open")
+    written(database, f"INSERT INTO survey ({columns}) VALUES ({{}}, {{}}, {{}}, {{}})", [values])
+    with database.write() as connection:
+        start(connection, 1, collection)
+    made = [report(collection)[0] for _ in range(PEOPLE)]
+    truth = {secrets.token_bytes(32): bytes.fromhex(one.id) for one in made}
+    rows = [(1, hash_, 0) for hash_ in sorted(truth)]
+    written(database, "INSERT INTO invitation VALUES ({}, {}, {})", rows)
+    for one, (hash_, id_) in zip(made, truth.items(), strict=True):
+        with database.write() as connection:
+            spent = sql.update(db.invitation).where(db.invitation.c.hash == hash_)
+            connection.execute(spent.values(spent=1))
+            row = (1, id_, one.question, packed(one.value))
+            run(connection, "INSERT INTO arrival VALUES ({}, {}, {}, {})", [row])
+    return truth
+
+
+def test_nor_what_was_not_sealed_before_a_migration(url: str) -> None:
+    with Database(url) as database:
+        truth = arrived_unsealed(database)
+        database.migrate()
+        with serving(database) as live:
+            answer = live.owned("POST", "/health/settle", params={"anyway": True})
+            assert answer.status_code == 200
+            assert live.counted() == PEOPLE
+            assert best(database, truth) < CHANCE
+            if not database.sqlite:
+                with database.reading.connect() as connection:
+                    rows = connection.exec_driver_sql("SELECT hash FROM invitation ORDER BY ctid")
+                    assert [bytes(one) for (one,) in rows] == sorted(truth), "an order of arrival"
+        assert best(database, truth) < CHANCE
+
+
 def test_twin_the_layout_before_arrivals_were_sealed_is_joined_whole(url: str) -> None:
     """As version 0002 wrote and settled: its bytes join everything, as long as they are there."""
     with Database(url) as database:
-        database.migrate("0002")
-        collection = plan()
-        made = [report(collection)[0] for _ in range(PEOPLE)]
-        truth = {secrets.token_bytes(32): bytes.fromhex(one.id) for one in made}
-        rows = [(1, hash_, 0) for hash_ in sorted(truth)]
-        written(database, "INSERT INTO invitation VALUES ({}, {}, {})", rows)
-        for one, (hash_, id_) in zip(made, truth.items(), strict=True):
-            with database.write() as connection:
-                spent = sql.update(db.invitation).where(db.invitation.c.hash == hash_)
-                connection.execute(spent.values(spent=1))
-                row = (1, id_, one.question, packed(one.value))
-                run(connection, "INSERT INTO arrival VALUES ({}, {}, {}, {})", [row])
+        truth = arrived_unsealed(database)
         with database.write() as connection:
             move = "INSERT INTO report SELECT * FROM arrival ORDER BY id"
             connection.exec_driver_sql(move)

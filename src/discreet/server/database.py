@@ -34,6 +34,12 @@ __all__ = ["Database", "among", "exclusive", "insert_of", "insert_rows", "keys_o
 SYNCHRONOUS = "FULL"
 """Of SQLite: NORMAL would lose acknowledged reports at a power cut."""
 
+DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') = 'off'"
+)
+"""Of PostgreSQL: a batch whose key was destroyed must not come back unsettled after a crash."""
+
 BUSY = 10
 """Seconds that SQLite waits for another process, such as one that makes a token."""
 
@@ -41,6 +47,12 @@ VARIABLES = 10_000
 """Values in one statement; SQLite allows 32,766."""
 LOCKS = 0x64697363
 """First key of the advisory locks in PostgreSQL; the second one is the number of the survey."""
+
+IDENTITY = (
+    "SELECT oid, system_identifier FROM pg_database, pg_control_system() "
+    "WHERE datname = current_database()"
+)
+"""What tells databases of PostgreSQL apart: ``oid`` begins with the same number in each cluster."""
 
 metadata = sql.MetaData()
 
@@ -199,10 +211,9 @@ class Database:
             told_apart = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
             return Path(chosen).resolve() / f"{path.name}-{told_apart}"
         with self.reading.connect() as connection:
-            query = "SELECT oid FROM pg_database WHERE datname = current_database()"
-            told_apart = connection.exec_driver_sql(query).scalar_one()
+            oid, cluster = connection.exec_driver_sql(IDENTITY).one()
         root = chosen or os.environ.get("DISCREET_KEYS") or "discreet-keys"
-        return Path(root).resolve() / f"{self.url.database}-{told_apart}"
+        return Path(root).resolve() / f"{self.url.database}-{oid}-{cluster}"
 
     def _own_file(self, serving: bool) -> None:
         path = Path(str(self.url.database))
@@ -225,6 +236,12 @@ class Database:
             engine = sql.create_engine(
                 self.url, pool_pre_ping=True, execution_options={"keys": self.keys}, **options
             )
+
+            @sql.event.listens_for(engine, "connect")
+            def durable(connection: Any, _: Any) -> None:
+                connection.execute(DURABLE)
+                connection.commit()
+
             self._stack.callback(engine.dispose)
             return engine
         arguments = {"timeout": BUSY, "check_same_thread": False}

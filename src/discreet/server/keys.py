@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from discreet.documents import destroy_file, private_folder, sync_folder, write_atomic
 from discreet.errors import DiscreetError, FormatError
 
-__all__ = ["Key", "Keys", "LostKeyError", "batch_key_name"]
+__all__ = ["Key", "Keys", "KeysError", "LostKeyError", "batch_key_name"]
 
 KEY_BYTES = 32
 MARK_BYTES = 16  # of an HMAC: two of 2^40 rows are equal with a chance below 2^-48
@@ -37,7 +37,11 @@ FORMAT = "discreet/key 1"
 """First line of the file of a key; the second one is the key in hexadecimal digits."""
 
 
-class LostKeyError(DiscreetError):
+class KeysError(DiscreetError):
+    """The keys fail the server, whatever it was asked: no mistake of who asks."""
+
+
+class LostKeyError(KeysError):
     """A key that the database needs is not in its folder."""
 
 
@@ -85,7 +89,7 @@ class Key:
         try:
             return self._seals.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], mark)
         except InvalidTag:
-            raise FormatError(
+            raise KeysError(
                 "a sealed row of the database does not fit its key: it was changed, or the key is "
                 "that of another database; restore both from one backup"
             ) from None
@@ -127,9 +131,15 @@ class Keys:
         """Make a key; it is on the disk when this returns."""
         secret = secrets.token_bytes(KEY_BYTES)
         text = f"{FORMAT}\n{secret.hex()}\n"
-        if not write_atomic(self._path(name), text, private=True, exclusive=True):
-            raise FormatError(f"{self._path(name)}: there is a key of this name already")
-        sync_folder(self._path(name).parent.parent)
+        path = self._path(name)
+        try:
+            if not write_atomic(path, text, private=True, exclusive=True):
+                raise FormatError(f"{path}: there is a key of this name already")
+            sync_folder(path.parent.parent)
+        except FormatError as error:
+            raise KeysError(str(error)) from None
+        except OSError as error:
+            raise KeysError(f"{path}: cannot be written: {error.strerror}") from None
         self._loaded[name] = Key(number, secret)
         return self._loaded[name]
 
@@ -168,8 +178,12 @@ class Keys:
     def set_age(self, name: str, seconds: float) -> None:
         """Let a key carry the time that was so many seconds ago."""
         then = time.time() - seconds
-        with suppress(FileNotFoundError):
+        try:
             os.utime(self._path(name), (then, then))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise KeysError(f"{self._path(name)}: cannot be changed: {error.strerror}") from None
 
     def forget_batches(self, survey: int, live: Iterable[str]) -> None:
         """Keep no key of a batch in memory but those that are still live."""

@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from discreet.errors import DiscreetError
-from discreet.server.keys import LostKeyError
+from discreet.server.keys import KeysError
 
 __all__ = [
     "NOTICES",
@@ -148,8 +148,8 @@ def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     async def wrong(_: Request, error: DiscreetError) -> Response:
         return problem_response(Problem("invalid", " ".join(str(error).split())))
 
-    @app.exception_handler(LostKeyError)
-    async def unreadable(_: Request, error: LostKeyError) -> Response:
+    @app.exception_handler(KeysError)
+    async def keyless(_: Request, error: KeysError) -> Response:
         NOTICES.print(str(error))
         return problem_response(Problem("unavailable"))
 

@@ -29,6 +29,9 @@ def upgrade() -> None:
     op.drop_table("arrival")
     op.drop_index("invitation_fresh", "invitation")
     op.execute("UPDATE invitation SET spent = 1 WHERE spent > 0")
+    if connection.dialect.name == "postgresql":  # until now in the order in which they were spent
+        op.execute("CLUSTER invitation USING invitation_pkey")
+        op.execute("ALTER TABLE invitation SET WITHOUT CLUSTER")
     op.create_table(
         "arrival",
         _survey(),
