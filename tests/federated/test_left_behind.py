@@ -268,6 +268,29 @@ def test_the_code_of_the_data_is_keyed_and_goes_with_the_key(tmp_path):
         first.same([1, 2, 3], "x")
 
 
+def test_what_an_earlier_version_left_of_ended_rounds_is_deleted(tmp_path):
+    """It kept an unsalted digest of the counts; the next round with the same --state deletes it."""
+    own, exact = PARTIES["hospital-a"], [5, 0, 7]
+    digest = hashlib.sha256(str(exact).encode()).digest()
+    old = {name: tmp_path / (name[0] * 32) for name in ("ended", "begun", "foreign")}
+    old["another folder"] = tmp_path / "ended"
+    for name, folder in old.items():
+        folder.mkdir()
+        (folder / "data").write_bytes(digest)
+        if name != "begun":
+            (folder / "finished").touch()
+        if name != "foreign":
+            (folder / "party").write_text(own.card.fingerprint)
+    assert recovered(old["ended"], [exact]) == [exact]
+    kept = Folder(tmp_path, horizontal_manifest())
+    with kept.held(own):
+        assert recovered(old["ended"], [exact]) == []
+        assert (old["ended"] / "finished").exists()
+        for name in ("begun", "foreign", "another folder"):  # not ours to delete, or not ended
+            assert (old[name] / "data").exists()
+    kept.finish(own)
+
+
 @pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 def test_nothing_of_rows_and_labels_can_be_confirmed_after_a_vertical_round(
     aggregation, tmp_path, small_key

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -37,6 +38,8 @@ BODIES = (".body", ".part", ".draft")
 SECRETS = ("session", "secret", "data", "digest")
 """Deleted first: the party's key for this round, what blinds ids in an alignment, and the codes of
 data and ids under these keys."""
+NAME_DIGITS = 32
+"""Hexadecimal digits of an agreement's hash that name the folder of its round."""
 
 
 class Folder:
@@ -51,7 +54,7 @@ class Folder:
 
     def __init__(self, path: str | Path, manifest: Agreement) -> None:
         self.manifest = manifest
-        self.path = private_folder(Path(path) / manifest.hash.hex()[:32])
+        self.path = private_folder(Path(path) / manifest.hash.hex()[:NAME_DIGITS])
         self._session = b""
         """The party's key for this round, once it has joined."""
 
@@ -88,12 +91,22 @@ class Folder:
             raise ProtocolError(
                 "late", f"{own.name} has finished this round; its key for it is deleted"
             )
+        self._tidy_finished_rounds()
         kept = self.read_secret(own, "session")
         if kept is None:
             self.write_secret(own, "session", own.session(self.manifest.hash))
         else:
             own.resume(self.manifest.hash, kept)
         self._session = own.session(self.manifest.hash)
+
+    def _tidy_finished_rounds(self) -> None:
+        """Delete what earlier versions left of rounds that have ended: a digest without a key."""
+        for folder in self.path.parent.iterdir():
+            if re.fullmatch(f"[0-9a-f]{{{NAME_DIGITS}}}", folder.name) and (
+                (folder / "party").is_file() and (folder / "finished").is_file()
+            ):
+                for name in SECRETS:
+                    (folder / name).unlink(missing_ok=True)
 
     def finish(self, own: Identity) -> None:
         """Delete the party's key for this round, with which alone it could open what was sent."""
