@@ -266,6 +266,10 @@ MADE_BY = {
 """The commands that write a document of some kind, for those who gave another file."""
 
 
+MADE_AGAIN_BY = {"party": "discreet federated identity NAME --card"}
+"""For documents that follow from keys which stay."""
+
+
 def _way_to(kind: str) -> str:
     return f"; {MADE_BY[kind]} writes one" if kind in MADE_BY else ""
 
@@ -319,9 +323,10 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
             "update discreet"
         )
     if given < version:
+        command = f": {MADE_AGAIN_BY[kind]}" if kind in MADE_AGAIN_BY else ""
         raise FormatError(
             f"this {kind} has version {given}, this program reads version {version} only; "
-            f"make the {kind} again with this release"
+            f"make the {kind} again with this release{command}"
         )
     try:
         actual = digest_of(canonical(whole))

@@ -16,6 +16,7 @@ import gmpy2
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rings import invitation
 from rounds import PARTIES, SCHEMA, agreed, cards, table, vector_of, vertical_manifest
 
 from discreet.cli import main
@@ -427,6 +428,7 @@ def test_cards_and_manifests_without_proofs_are_refused_by_name(tmp_path, small_
     for name, kind, text in (
         ("old.card.json", "party", PARTIES["labels"].card.to_json()),
         ("old.manifest.json", "manifest", vertical_manifest().to_json()),
+        ("old.invitation.json", "invitation", invitation().to_json()),
     ):
         body = json.loads(text)
         path = tmp_path / name
@@ -435,6 +437,9 @@ def test_cards_and_manifests_without_proofs_are_refused_by_name(tmp_path, small_
         assert result.exit_code != 0
         for words in (name, kind, "3", "4"):
             assert words in result.output
+        # keys stay as they are: a new identity would be another party
+        way = "discreet federated identity NAME --card"
+        assert (way in " ".join(result.output.split())) == (kind == "party")
 
 
 def test_long_numbers_are_refused_before_any_arithmetic(tmp_path, monkeypatch, real_key):
