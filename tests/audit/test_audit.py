@@ -154,7 +154,6 @@ def test_errors_and_warnings_are_released():
         '{"n": 3.0, "w": "a"}',
         '{"n": 3e0, "w": "a"}',
         '{"n": 3, "w": "\\u0061"}',
-        '{"n": 7, "n": 3, "w": "a"}',
         '{"n": 3, "\\u0077": "a"}',
     ],
 )
@@ -178,6 +177,27 @@ def test_the_skeleton_has_no_values_and_words_have_their_length():
     assert leaves('{"a": 1}\n{"a": 2}')["[1].a"] == 2
     assert leaves('{"a": 1} and more')["value"] == '{"a": 1} and more'
     assert "text skeleton" not in leaves('{"a": 1} and more')
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"n": 7, "n": 3}', '{"n": 8, "n": 3}'),  # a reader of JSON takes the last
+        ({"a.b": 7, "a": {"b": 3}}, {"a.b": 8, "a": {"b": 3}}),
+        ({1: 7, "1": 3}, {1: 8, "1": 3}),
+        ({"id": 2**60}, {"id": 2**60 + 1}),  # the same as floats
+        (f'{{"id": {2**60}}}', f'{{"id": {2**60 + 1}}}'),
+        (np.array([2**60]), np.array([2**60 + 1])),
+        ([0] * 5000 + [1, 2], [0] * 5000 + [2, 1]),
+        (f"[{'0, ' * 5000}1, 2]", f"[{'0, ' * 5000}2, 1]"),
+        (b"\xff", b"\\xff"),
+        ({"a": {}}, {"b": {}}),
+    ],
+)
+def test_no_value_hides_another(one, other):
+    """What a second member of the same name, a float or the number of leaves would swallow."""
+    assert leaves(one) != leaves(other)
+    assert leaves(one) == leaves(one)
 
 
 # ------------------------------------------------------------------------------------ bounds
@@ -329,8 +349,12 @@ def test_no_feature_is_left_out_where_there_are_more_values_than_pairs():
 
     many = Categorical("many", [f"v{k}" for k in range(2 * FEW)])
     schema = Schema([many, Numeric("n", 0, 10)], "c", ["no", "yes"])
-    pairs = of_collection(make_plan(schema, 1.0, choices=Choices(oracle="de"))).pairs
+    subject = of_collection(make_plan(schema, 1.0, choices=Choices(oracle="de")))
+    pairs = subject.pairs
     assert len(pairs) == FEW
+    tried, every = subject.name.removesuffix(" pairs").rpartition(", ")[2].split(" of ")
+    assert (int(tried), int(every) > 2 * FEW) == (FEW, True)  # whoever reads the verdict sees it
+    assert "pairs" not in of_collection(PLAN).name
     words = {pair.one + pair.other for pair in pairs}
     assert any("n missing" in one for one in words)
     assert any("c yes" in one for one in words)

@@ -6,11 +6,13 @@ each named by its path. Nothing is left out for being uninteresting: a leak is w
 
 Reading JSON drops its form: white space, the order of keys, keys that occur twice, how a number or
 a character is spelled. So the length of every text is a leaf as well, and for JSON its skeleton:
-the text with the kind of each value in place of the value, where it is spelled as usual.
+the text with the kind of each value in place of the value, where it is spelled as usual. Members
+with the same key are all kept, and so are whole numbers that a float does not hold exactly.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -24,7 +26,7 @@ __all__ = ["Leaves", "leaves", "released", "skeleton"]
 Leaves = dict[str, float | str]
 
 MOST = 4000
-"""Leaves of one artefact; the rest is left to the leaf of the whole."""
+"""Leaves of one artefact; the rest is in the leaf of the whole as a digest."""
 DEEPEST = 12
 DERIVED = (" lowest bit", " length", " sum", " shape")
 TOKEN = re.compile(
@@ -54,15 +56,25 @@ def leaves(artefact: Any) -> Leaves:
     {'text length': 9.0, 'text skeleton': '{"n": _} ', 'n': 3.0, 'whole': ...}
     """
     found: Leaves = {}
+    beyond = hashlib.sha256()
     for path, value in _walk(artefact, "", 0):
+        name = _unused(path or "value", found)
         if len(found) >= MOST:
-            break
-        found[path or "value"] = value
+            beyond.update(f"{name}: {value!r}\n".encode("utf-8", "backslashreplace"))
+            continue
+        found[name] = value
         if isinstance(value, float) and not value.is_integer() and math.isfinite(value):
-            found[f"{path or 'value'} lowest bit"] = _lowest_bit(value)
+            found[f"{name} lowest bit"] = _lowest_bit(value)
     told = [value for path, value in found.items() if not path.endswith(DERIVED)]
-    found["whole"] = str(told)
+    found["whole"] = str(told) + (f" and {beyond.hexdigest()}" if len(found) >= MOST else "")
     return found
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    """A name that nothing else has: one value must not hide another."""
+    while name in taken:
+        name += " again"
+    return name
 
 
 def _lowest_bit(value: float) -> float:
@@ -76,12 +88,16 @@ def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]
         yield path, repr(value)
         return
     if isinstance(value, bytes | bytearray):
-        value = bytes(value).decode("utf-8", "backslashreplace")
+        value = _decode(bytes(value))
     if isinstance(value, str):
         yield from _text(value, path, depth)
     elif isinstance(value, bool | int | float | np.number | np.bool_):
         yield path, _number(value)
+        if isinstance(value, int | np.integer) and _number(value) != value:
+            yield f"{path} exactly".strip(), hex(value)
     elif isinstance(value, Mapping):
+        if not value:
+            yield path, "{}"
         yield from _means(value, path)
         for key, item in value.items():
             yield from _walk(item, f"{path}.{key}" if path else str(key), depth + 1)
@@ -101,6 +117,14 @@ def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]
         yield path, "None"
     else:
         yield from _object(value, path, depth)
+
+
+def _decode(content: bytes) -> str:
+    """UTF-8 as text, other bytes spelled so that no two are the same."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return repr(content)
 
 
 def _means(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, float | str]]:
@@ -144,7 +168,7 @@ def _text(value: str, path: str, depth: int) -> Iterator[tuple[str, float | str]
 
 def _parse_documents(text: str) -> list[Any]:
     """Objects and lists that follow one another, with or without space between them."""
-    decoder, end = json.JSONDecoder(), 0
+    decoder, end = json.JSONDecoder(object_pairs_hook=_keep_all_members), 0
     documents: list[Any] = []
     while True:
         start = _after_space(text, end)
@@ -154,6 +178,14 @@ def _parse_documents(text: str) -> list[Any]:
             raise ValueError("neither an object nor a list")
         document, end = decoder.raw_decode(text, start)
         documents.append(document)
+
+
+def _keep_all_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of members with the same key none is dropped."""
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        members[_unused(key, members)] = value
+    return members
 
 
 def _after_space(text: str, start: int) -> int:

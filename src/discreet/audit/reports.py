@@ -107,12 +107,16 @@ def of_collection(collection: Collection) -> Subject:
     schema = getattr(collection, "original", collection.schema)
     single = promise.unshuffled is not None
     assigned = collection.assignment == "groups"
+    every = _record_pairs(collection, schema)
+    pairs = list(islice(every, FEW))
+    omitted = sum(1 for _ in every)
+    covered = f", {FEW} of {FEW + omitted} pairs" if omitted else ""
     return Subject(
-        f"{collection.kind} {collection.digest[7:19]}" + ", a single report" * single,
+        f"{collection.kind} {collection.digest[7:19]}" + ", a single report" * single + covered,
         promise.alone,
         0.0 if single else promise.delta,
         AssignedDevice(collection) if assigned else Device(collection),
-        list(islice(_record_pairs(collection, schema), FEW)),
+        pairs,
         walks,
     )
 
