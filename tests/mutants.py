@@ -94,6 +94,10 @@ MUTANTS = [
     # ---- the cell of a record is a function of that record alone
     Mutant("estimators/base.py", "            X = _read_list(X)", "            X = np.asarray(X)", CELLS),
     Mutant("estimators/base.py", "objects_of(given_y) if is_list else y", "y", CELLS),
+    Mutant("estimators/base.py", "return _is_row(values) and not (hasattr(values, \"dtype\") or hasattr(values, \"__array__\"))",
+           "return isinstance(values, (list, tuple))", CELLS),
+    Mutant("estimators/base.py", "not all(map(_is_row, rows)):",
+           "not all(isinstance(row, (list, tuple)) for row in rows):", CELLS),
     Mutant("encoding.py", "if not kinds or kinds in ({int}, {float}, {bool}):", "if True:", CELLS),
     Mutant("tables/frames.py", "name in known and _holds_objects(column)", "False", CELLS),
     Mutant("tables/columns.py", 'return _through_bytes("decode", "encode", column)', "return column", CELLS),

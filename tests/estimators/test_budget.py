@@ -589,6 +589,17 @@ def test_simulations_and_exact_fits_are_not_added_up(nb):
     assert PROCESS_HISTORY.groups == []
 
 
+def test_sums_beyond_all_doubles_are_told_too():
+    """Of earlier fits, whatever they asked for, no fit may fail that was paid for."""
+    X, y = people(60, seed=6)
+    with isolated_fit_history():
+        for epsilon in (1.7e308, 1.7e308, 1.0):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                CentralNB(epsilon, schema=SCHEMA).fit(X, y)
+    assert any("3 fits, " in str(one.message) for one in caught)
+
+
 def test_what_is_done_apart_is_not_remembered():
     X, y = people()
     with warnings.catch_warnings():

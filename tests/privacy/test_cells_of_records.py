@@ -12,6 +12,7 @@ import itertools
 import math
 import sqlite3
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from discreet.estimators import base
 from discreet.ledger import Ledger
 from discreet.randomness import SeededRandom
 from discreet.tables import columns, counting, engines, frames, source
+from discreet.tables.in_memory import Contents
 from discreet.tables.queries import Queries
 from discreet.tables.source import Sampling, TableSource
 
@@ -157,6 +159,11 @@ LABELS = Schema(
 MIXED_LABELS = {**WITHOUT_DATES, "y": [1, 1.0, True, "1", "a"]}
 
 
+KINDS_OF_ROWS: list[Callable[[Any], Any]] = [
+    list, tuple, deque, encoding.objects_of, lambda row: pd.Series(row, dtype=object)
+]  # fmt: skip
+
+
 def from_lists(rows: list[Record]) -> list[Tables]:
     return of_memory(MEMORY, [[r["word"], r["size"]] for r in rows], [r["y"] for r in rows])
 
@@ -187,6 +194,32 @@ def from_object_source(rows: list[Record]) -> list[Tables]:
 @given(drawn(WITHOUT_DATES))
 def test_lists(case: Any) -> None:
     assert_moves_one_cell(from_lists, MEMORY, case)
+
+
+def from_rows_of_any_kind(kinds: list[Callable[[Any], Any]]) -> Callable[..., list[Tables]]:
+    """Rows that are arrays, columns or queues, one after the other, in a queue and labels too."""
+
+    def tables(rows: list[Record]) -> list[Tables]:
+        every = itertools.cycle(kinds)
+        X = [next(every)([r["word"], r["size"]]) for r in rows]
+        y = [r["y"] for r in rows]
+        found = [*of_memory(LABELS, X, y), *of_memory(LABELS, deque(X), deque(y))]
+        return [*found, counted_in_memory([[*own, label] for own, label in zip(X, y, strict=True)])]
+
+    return tables
+
+
+def counted_in_memory(rows: list[Any]) -> Tables:
+    """The same by ``count``, which takes rows by position."""
+    X, y = [row[:-1] for row in rows], [row[-1] for row in rows]
+    found = counting.count(X, LABELS, Contents(bins=4), y=y)
+    return {"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}
+
+
+@settings(max_examples=60)
+@given(drawn(MIXED_LABELS), st.lists(st.sampled_from(KINDS_OF_ROWS), min_size=1, max_size=3))
+def test_rows_of_any_kind(case: Any, kinds: Any) -> None:
+    assert_moves_one_cell(from_rows_of_any_kind(kinds), LABELS, case)
 
 
 @settings(max_examples=60)
@@ -574,6 +607,39 @@ def test_twin_one_type_for_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_read_list", np.asarray)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_lists, MEMORY, case)
+
+
+@pytest.mark.parametrize("as_row", [np.array, deque, list])
+def test_twin_one_type_for_rows_that_are_no_lists(
+    monkeypatch: pytest.MonkeyPatch, as_row: Callable[[Any], Any]
+) -> None:
+    """Rows of numbers, and one of text: as it was, the numbers became text."""
+
+    def from_rows(rows: list[Record]) -> list[Tables]:
+        return of_memory(MEMORY, deque(as_row([r["word"], r["size"]]) for r in rows),
+                         deque(r["y"] for r in rows))  # fmt: skip
+
+    case = ([row(word=1.0, size=2.0)] * 2, row(word="x", size="2.0"), 1)
+    assert_moves_one_cell(from_rows, MEMORY, case)
+    monkeypatch.setattr(base, "_is_sequence", lambda values: isinstance(values, (list, tuple)))
+    monkeypatch.setattr(base, "_is_row", base._is_sequence)
+    with pytest.raises(MISREAD):
+        assert_moves_one_cell(from_rows, MEMORY, case)
+
+
+def test_rows_of_numbers_of_one_type_keep_it() -> None:
+    rows = [np.array([1, 2], dtype=np.int8)] * 3
+    assert base._read_list(rows).dtype == np.int8
+    assert base._read_list([*rows, np.array([1, 2.5])]).tolist() == [[1, 2]] * 3 + [[1, 2.5]]
+
+
+def test_whole_numbers_without_a_sign() -> None:
+    """Also of columns that go beyond 2^63 every public value is a cell of its own."""
+    most = 2**63 + 5
+    schema = Schema([Categorical("whole", [3, most])], "y", ["a"], unseen="other")
+    table = pa.table({"whole": pa.array([3, most, most + 1], pa.uint64()), "y": ["a"] * 3})
+    found = [*of_source(schema, table), *of_memory(schema, table.drop_columns(["y"]), ["a"] * 3)]
+    assert [one["whole"].tolist() for one in found] == [[[1, 1, 1, 0]]] * 3
 
 
 def test_twin_one_type_for_labels(monkeypatch: pytest.MonkeyPatch) -> None:

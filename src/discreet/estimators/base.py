@@ -108,7 +108,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Of earlier batches, which decides what is categorical.
         """
         X = self._read_rows(X, reset=before is None)
-        given_y, is_list = y, isinstance(y, (list, tuple))
+        given_y, is_list = y, _is_sequence(y)
         y = self._read_classes(X, y)
         weights = _read_weights(sample_weight, len(y))
         schema: Schema | None = given["schema"]
@@ -207,7 +207,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"of 1 is required by {type(self).__name__}."
                 )
             return X
-        if isinstance(X, (list, tuple)):
+        if _is_sequence(X):
             X = _read_list(X)
         if isinstance(X, np.ndarray):
             refuse_odd_types("X", X)  # without showing the rows, as scikit-learn would
@@ -363,12 +363,24 @@ def _guarded(factor: GaussianFactor) -> bool:
     return feature.bounded or feature.integer or not feature.optional
 
 
+def _is_sequence(values: Any) -> bool:
+    """Whether NumPy would have to find one type for values that may have several."""
+    return _is_row(values) and not (hasattr(values, "dtype") or hasattr(values, "__array__"))
+
+
+def _is_row(values: Any) -> bool:
+    """Whether something holds values in an order: a list, an array, a column."""
+    ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    single = isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1
+    return ordered and not single
+
+
 def _read_list(rows: Any) -> NDArray[Any]:
     """A list of rows as an array in which every value is what it is, whatever the others are.
 
     Numbers of one type keep that type, which changes none of them; else they are objects.
     """
-    if len(rows) == 0 or not all(isinstance(row, (list, tuple)) for row in rows):
+    if len(rows) == 0 or not all(map(_is_row, rows)):
         return np.asarray(rows)
     widths = {len(row) for row in rows}
     if len(widths) > 1:
@@ -376,6 +388,9 @@ def _read_list(rows: Any) -> NDArray[Any]:
             f"X has rows of {' and '.join(map(str, sorted(widths)[:2]))} values; an inhomogeneous "
             "shape is not a table: give every row a value for each column, None where it is missing"
         )
+    types = {getattr(row, "dtype", None) for row in rows}
+    if len(types) == 1 and getattr(types.pop(), "kind", "V") in "biuf":
+        return np.asarray(rows)
     values = objects_of(value for row in rows for value in row)
     kinds = set(map(type, values))
     if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= v < 1 << 63 for v in values)):

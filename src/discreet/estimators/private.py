@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +41,9 @@ __all__ = ["Pay", "PrivateEstimator", "Till", "check_bins", "kept", "two_classes
 Pay = Callable[[Guarantee], Account | None]
 """Pays for a promise, or raises; to be called once, before the first noise is drawn. Gives the
 account of the ledger that was charged, if there is one."""
+
+MOST = Fraction(sys.float_info.max)
+"""Of sums beyond all doubles, no more is told."""
 
 
 class Till:
@@ -109,7 +114,7 @@ class Till:
             )
         self.recognised = spend.fits > 1
         if self.recognised:
-            epsilon, delta = float(spend.epsilon), float(spend.delta)
+            epsilon, delta = float(min(spend.epsilon, MOST)), float(spend.delta)
             each = dict.fromkeys((rounded_up(spend.least), rounded_up(spend.most)))
             also = f" and delta {rounded_up(delta)}" if delta else ""
             surroundings.warn(

@@ -50,7 +50,8 @@ def key(column: Any, cells: Cells) -> Any:
     if kind.is_boolean():
         return column
     if kind.is_integer():
-        whole = _known_only(column, cells, _whole_texts(cells), lambda whole: whole)
+        public = _whole_texts(cells, 1 << 63 if kind.is_signed_integer() else 1 << 64)
+        whole = _known_only(column, cells, public, _whole_literal)
         # as text, because some drivers give doubles where another row has no number
         return whole if engine == "duckdb" else whole.cast("string")
     if kind.is_floating() or kind.is_decimal():
@@ -187,10 +188,17 @@ def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[
     return kept.ifelse(column, stranger)
 
 
-def _whole_texts(cells: Cells) -> list[int]:
+def _whole_texts(cells: Cells, below: int = 1 << 63) -> list[int]:
     """Public values that a whole number can spell."""
-    whole = [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,18}", text)]
-    return [number for number in whole if -(1 << 63) <= number < 1 << 63]
+    whole = [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,19}", text)]
+    return [number for number in whole if (below - (1 << 64)) <= number < below]
+
+
+def _whole_literal(whole: int) -> Any:
+    """A constant of a type that holds it."""
+    import ibis
+
+    return ibis.literal(whole, "int64" if whole < 1 << 63 else "uint64")
 
 
 def _float_or_none(text: str) -> float | None:
