@@ -226,7 +226,9 @@ def test_no_command_replaces_somebody_elses_file_or_a_ledger(
     Path("ledger.json.lock").touch()
     Path("damaged.json").write_text(LEDGER.replace("1", "{")[:-9])
     Path("sorted.json").write_text(json.dumps({"a": "x" * 2**20, **json.loads(LEDGER)}))
-    for name in ("ledger.json", "ledger.json.lock", "damaged.json", "sorted.json"):
+    Path("escaped.json").write_text(LEDGER.replace("/", "\\/").replace("format", "f\\u006frmat"))
+    names = ("ledger.json", "ledger.json.lock", "damaged.json", "sorted.json", "escaped.json")
+    for name in names:
         for more in ([], ["--force"]):
             assert "which no command replaces" in said(path, {output: name}, *more)
 

@@ -89,7 +89,19 @@ def _is_ledger(path: str | Path) -> bool:
                 overlap = part[-64:]
     except OSError:
         return False
-    return False
+    return _reads_as_ledger(path)
+
+
+def _reads_as_ledger(path: str | Path) -> bool:
+    """Whether JSON says so in other characters: another program may escape some."""
+    from discreet.documents import LARGEST, parse_json
+
+    if not _head(path).lstrip().startswith("{") or os.path.getsize(path) > LARGEST:
+        return False
+    try:
+        return bool(parse_json(Path(path).read_bytes()).get("format") == "discreet/ledger")
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def _head(path: str | Path) -> str:
