@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 
 from discreet import Categorical, FormatError, PrivacyError, Schema
@@ -13,6 +14,9 @@ from discreet.collection.shuffle_batches import MAX_BATCHES, BatchSizes
 from discreet.documents import dump
 from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan, statistics_of
 from discreet.randomness import as_random
+from discreet.shuffling import Shuffle
+from discreet.survey import Group, Questionnaire
+from discreet.survey.inversion import statistics_of as statistics_of_sheets
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
 
@@ -132,6 +136,35 @@ def test_reports_that_were_never_shuffled_get_the_local_promise(plan, tmp_path):
             promise = statistics_of(tally).guarantee
             assert (promise.epsilon, promise.delta) == (plan.epsilon, 0.0)
             assert "reports without a batch mark were counted" in str(promise)
+
+
+def test_a_file_of_an_earlier_release_beside_a_shuffled_one_is_not_shuffled(plan, tmp_path):
+    """It has no column of batch marks. Twin: one mark for all its reports would be a batch."""
+    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    for name, some in (("marked", passed), ("older", reports(plan, 60))):
+        with ReportFile(tmp_path / f"{name}.parquet", plan) as file:
+            file.add(some)
+    older = pq.read_table(tmp_path / "older.parquet").drop_columns(["batch"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    tally = tally_parquet(plan, [tmp_path / "marked.parquet", tmp_path / "older.parquet"])
+    assert (tally.reports, tally.together) == (120, 0)
+
+
+def test_sheets_of_small_shuffles_get_the_local_promise():
+    """Twin: a promise by the number of sheets is the stronger one."""
+    group = Group(("a", "c"), theta="1/2")
+    survey = Questionnaire(SCHEMA, [group], shuffled=Shuffle(1.0, 0.01, 60))
+    record = {"a": "x", "c": "yes"}
+
+    def sheets(count):
+        return [Respondent(survey, MemoryStore()).report(record) for _ in range(count)]
+
+    small = [shuffled(survey, sheets(59), as_random(None), few=True)[0] for _ in range(2)]
+    large, _ = shuffled(survey, sheets(60), as_random(None))
+    alone = survey.guarantee.alone
+    assert survey.promised(118).epsilon == 1.0 < alone  # the twin
+    for sent, epsilon in (([*small[0], *small[1]], alone), (sheets(60), alone), (large, 1.0)):
+        assert statistics_of_sheets(Tally.of(survey, sent)).guarantee.epsilon == epsilon
 
 
 def test_the_same_people_shuffled_twice_are_not_a_larger_crowd(plan, tmp_path):
