@@ -334,7 +334,8 @@ def _look_up(values: Any, index: Callable[[Any], int]) -> CellCodes:
         column = np.ascontiguousarray(column)
         low, high = int(column.min()), int(column.max())
         if high - low < 1 << 12:  # small whole numbers need no hashing
-            offset = column.astype(np.int64) - low
+            # beyond 2^63 both wrap around, and their difference is right again
+            offset = column.astype(np.int64) - column.min().astype(np.int64)
             found = np.flatnonzero(np.bincount(offset, minlength=high - low + 1))
             table = np.full(high - low + 1, -1, dtype=np.int32)
             table[found] = [index(int(value) + low) for value in found]
@@ -415,8 +416,9 @@ def _flat(values: Any) -> Any:
             return objects_of(values.to_pylist())
         except ValueError:  # an Arrow array that must be copied
             return values.to_numpy(zero_copy_only=False)
-    if isinstance(values, (list, tuple)):
-        return objects_of(values)
+    single = isinstance(values, (str, bytes, Mapping)) or hasattr(values, "__array__")
+    if hasattr(values, "__len__") and hasattr(values, "__getitem__") and not single:
+        return objects_of(values)  # lists, queues and ranges have no type in common
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
 

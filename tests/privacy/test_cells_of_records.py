@@ -12,7 +12,7 @@ import itertools
 import math
 import sqlite3
 import tempfile
-from collections import deque
+from collections import UserList, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -220,6 +220,19 @@ def counted_in_memory(rows: list[Any]) -> Tables:
 @given(drawn(MIXED_LABELS), st.lists(st.sampled_from(KINDS_OF_ROWS), min_size=1, max_size=3))
 def test_rows_of_any_kind(case: Any, kinds: Any) -> None:
     assert_moves_one_cell(from_rows_of_any_kind(kinds), LABELS, case)
+
+
+@settings(max_examples=60)
+@given(drawn(MIXED_LABELS), st.sampled_from([list, tuple, deque, UserList]))
+def test_columns_of_any_kind(case: Any, kind: Any) -> None:
+    """Columns by name, as ``count`` takes them."""
+
+    def from_columns(rows: list[Record]) -> list[Tables]:
+        columns = {name: kind(r[name] for r in rows) for name in rows[0]}
+        found = counting.count(columns, LABELS, Contents(bins=4))
+        return [{"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}]
+
+    assert_moves_one_cell(from_columns, LABELS, case)
 
 
 @settings(max_examples=60)
@@ -633,13 +646,19 @@ def test_rows_of_numbers_of_one_type_keep_it() -> None:
     assert base._read_list([*rows, np.array([1, 2.5])]).tolist() == [[1, 2]] * 3 + [[1, 2.5]]
 
 
-def test_whole_numbers_without_a_sign() -> None:
+def test_whole_numbers_without_a_sign(tmp_path: Path) -> None:
     """Also of columns that go beyond 2^63 every public value is a cell of its own."""
     most = 2**63 + 5
     schema = Schema([Categorical("whole", [3, most])], "y", ["a"], unseen="other")
-    table = pa.table({"whole": pa.array([3, most, most + 1], pa.uint64()), "y": ["a"] * 3})
-    found = [*of_source(schema, table), *of_memory(schema, table.drop_columns(["y"]), ["a"] * 3)]
-    assert [one["whole"].tolist() for one in found] == [[[1, 1, 1, 0]]] * 3
+    for low, expected in ((3, [[1, 1, 1, 0]]), (most, [[0, 2, 1, 0]])):
+        whole = pa.array([low, most, most + 1], pa.uint64())
+        table, X = pa.table({"whole": whole, "y": ["a"] * 3}), whole.to_numpy().reshape(-1, 1)
+        pq.write_table(table, tmp_path / f"{low}.parquet")
+        held = ibis.duckdb.connect().read_parquet(tmp_path / f"{low}.parquet")
+        found = [*of_source(schema, table), *of_source(schema, held)]
+        found += [*of_memory(schema, table.drop_columns(["y"]), ["a"] * 3)]
+        found += [*of_memory(schema, X, ["a"] * 3)]
+        assert [one["whole"].tolist() for one in found] == [expected] * 6
 
 
 def test_twin_one_type_for_labels(monkeypatch: pytest.MonkeyPatch) -> None:

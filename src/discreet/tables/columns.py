@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -50,8 +50,9 @@ def key(column: Any, cells: Cells) -> Any:
     if kind.is_boolean():
         return column
     if kind.is_integer():
-        public = _whole_texts(cells, 1 << 63 if kind.is_signed_integer() else 1 << 64)
-        whole = _known_only(column, cells, public, _whole_literal)
+        signed = bool(kind.is_signed_integer())
+        public = _whole_texts(cells, 1 << 63 if signed else 1 << 64)
+        whole = _known_only(column, cells, public, partial(_whole_literal, signed=signed))
         # as text, because some drivers give doubles where another row has no number
         return whole if engine == "duckdb" else whole.cast("string")
     if kind.is_floating() or kind.is_decimal():
@@ -194,11 +195,11 @@ def _whole_texts(cells: Cells, below: int = 1 << 63) -> list[int]:
     return [number for number in whole if (below - (1 << 64)) <= number < below]
 
 
-def _whole_literal(whole: int) -> Any:
-    """A constant of a type that holds it."""
+def _whole_literal(whole: int, *, signed: bool) -> Any:
+    """A constant of a type that holds it and all numbers of its column."""
     import ibis
 
-    return ibis.literal(whole, "int64" if whole < 1 << 63 else "uint64")
+    return ibis.literal(whole, "int64" if signed else "uint64")
 
 
 def _float_or_none(text: str) -> float | None:
