@@ -531,6 +531,7 @@ MUTANTS = [
     Mutant("server/running.py", "failures.append(reason_of(error))", "raise error.orig", FULL_DISK),
     Mutant("server/running.py", "await asyncio.wait([upkeep])", "await upkeep", FULL_DISK),
     Mutant("server/running.py", "await _attempt(self.write(self.writer.probe), failures)", "pass", FULL_DISK),
+    Mutant("server/writer.py", "self.database.keys.probe()", "pass", DURABLE),
     Mutant("server/database.py", "except sqlite3.Error as error:", "except ZeroDivisionError as error:", FULL_DISK),
     Mutant("server/app.py", "if server.failing:", "if False:", FULL_DISK),
     Mutant("server/problems.py", "with suppress(OSError):", "with suppress(ZeroDivisionError):", FULL_DISK),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -36,6 +37,7 @@ from test_killed import Process
 from discreet.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
 from discreet.server import database as db
+from discreet.server import keys as keys_module
 from discreet.server import surveys as acts
 from discreet.server.arrivals import Arrival, take, take_many
 from discreet.server.database import Database
@@ -267,6 +269,42 @@ def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: P
         path.write_text(f"{path.read_text().splitlines()[0]}\n{bytes(32).hex()}\n")
         answer = live.owned("POST", "/health/settle", params={"anyway": True})
         assert problem(answer) == "unavailable", "the key of another database"
+
+
+def test_a_server_that_has_no_room_for_a_key_is_not_ready(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its database may have room: a log that is used again, or another disk."""
+    added(database, plan(), batch=5)
+    with serving(database, settle_every=0.02) as live:
+        tried, write = [0], keys_module.write_atomic
+
+        def full(*_: Any, **__: Any) -> bool:
+            tried[0] += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def ready() -> bool:
+            return live.client.get("/ready").status_code == 200
+
+        monkeypatch.setattr(keys_module, "write_atomic", full)
+        one = report(live.collection)[0]
+        assert problem(live.post(one)) == "unavailable"
+        for _ in range(1000):
+            assert not ready()
+            if tried[0] > 5:  # the report, and some looks
+                break
+            time.sleep(0.02)
+        else:
+            raise AssertionError("its looks do not try whether there is room")
+        monkeypatch.setattr(keys_module, "write_atomic", write)
+        for _ in range(1000):
+            if ready():
+                break
+            time.sleep(0.02)
+        else:
+            raise AssertionError("it is not ready again")
+        assert database.keys.batches() == [], "what was tried is gone"
+        assert live.post(one).status_code == 201
 
 
 def test_postgresql_confirms_what_is_on_the_disk_whatever_it_is_set_to(postgres: str) -> None:

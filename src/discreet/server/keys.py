@@ -143,6 +143,12 @@ class Keys:
         self._loaded[name] = Key(number, secret)
         return self._loaded[name]
 
+    def probe(self) -> None:
+        """Make a key and destroy it: whether there is room for the next one."""
+        name = batch_key_name(0, self.draw_number())  # of no survey: they are counted from 1
+        self.create(name, 0)
+        self.destroy(name)
+
     def load(self, name: str, number: int) -> Key:
         """A key that was made before."""
         if name not in self._loaded:

@@ -131,6 +131,7 @@ class Writer:
         """Write what changes nothing, as a job: whether reports can be stored again."""
         with self.database.write() as connection:
             connection.execute(sql.update(db.survey).values(state=db.survey.c.state))
+        self.database.keys.probe()  # a full disk may have room in the log, and none for a new key
         self.failed = False
 
     def stop(self) -> None:
