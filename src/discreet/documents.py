@@ -45,6 +45,7 @@ __all__ = [
     "private_folder",
     "read_text",
     "remove_drafts",
+    "replace_and_destroy",
     "replacing",
     "shape_of",
     "sync_folder",
@@ -644,3 +645,26 @@ def _words(value: Any) -> Any:
     if isinstance(value, list):
         return [_words(item) for item in value]
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def replace_and_destroy(path: str | Path, data: str | bytes) -> None:
+    """Write a private file under a lock that the caller holds; its earlier state is overwritten.
+
+    A writer that is killed leaves nothing that the next one does not destroy.
+
+    Parameters
+    ----------
+    path : path
+    data : str or bytes
+    """
+    target = Path(path).resolve()
+    previous = target.with_name(f"{target.name}.previous")
+    remove_drafts(target)  # only who holds the lock writes: what is left is of killed writers
+    with suppress(FileNotFoundError):
+        if previous.samefile(target):  # killed before the new state was written
+            previous.unlink()
+    destroy_file(previous)
+    with suppress(OSError):  # the first state, or a file system without second names
+        os.link(target, previous)
+    write_atomic(target, data, private=True)
+    destroy_file(previous)

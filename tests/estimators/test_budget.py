@@ -303,8 +303,11 @@ def left_behind(nb, *, member, budget=None):
         other, labels = pd.concat([other, X.iloc[:1]]), np.append(labels, y[:1])
     with isolated_fit_history(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        nb(schema=SCHEMA, budget=budget).fit(X, y)
-        fitted = nb(schema=SCHEMA, budget=budget).fit(other, labels)
+        # what is charged for what follows from noise, where there is a choice to make
+        fixed = nb is CentralNB
+        unfitted = nb(schema=SCHEMA, budget=budget, **({"selection": False} if fixed else {}))
+        clone(unfitted).fit(X, y)
+        fitted = clone(unfitted).fit(other, labels)
     told = any("were fitted before" in str(one.message) for one in caught)
     statistics = getattr(fitted, "statistics_", None)
     stated = [fitted.guarantee_, fitted.model_.guarantee]

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import secrets
 from collections.abc import Collection as Sized
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from discreet.collection.protocol import Collection
-from discreet.documents import (
-    Body,
-    destroy_file,
-    dump,
-    load,
-    read_text,
-    remove_drafts,
-    write_atomic,
-)
+from discreet.documents import Body, dump, load, read_text, replace_and_destroy
 from discreet.errors import FormatError, PrivacyError
 from discreet.locks import locked
 
@@ -111,17 +102,7 @@ class ShuffleMemory:
 
     def _write(self, memory: MemoryBody) -> None:
         text = dump("shuffle-memory", VERSION, memory.model_dump(), indent=None)
-        path = self.path.resolve()
-        previous = path.with_name(f"{path.name}.previous")
-        remove_drafts(path)  # only who holds the lock writes: what is left is of killed writers
-        with suppress(FileNotFoundError):
-            if previous.samefile(path):  # killed before the new state was written
-                previous.unlink()
-        destroy_file(previous)
-        with suppress(OSError):  # the first state, or a file system without second names
-            os.link(path, previous)
-        write_atomic(path, text, private=True)
-        destroy_file(previous)
+        replace_and_destroy(self.path, text)
 
 
 def _hash_id(report_id: str, key: bytes) -> bytes:
