@@ -411,6 +411,75 @@ def test_csv(case: Any) -> None:
     assert_moves_one_cell(from_csv, TEXT, case)
 
 
+FOLDERS = ["2020-1-5", "2020-01-05", "01", "1", "1.0", "true", "NULL", "a%20b", "zz", ""]
+"""What engines read as dates, numbers or nothing, where all folders together let them."""
+
+
+def in_folders(here: Path, rows: list[Record], kind: str) -> str:
+    """Every record in a file of its own, in a folder named after a column, or a plain one."""
+    for number, record in enumerate(rows):
+        columns = {name: record[name] for name in ARROW if name in record}
+        place = here / (record["folder"] or "plain")
+        place.mkdir(exist_ok=True)
+        if kind == "csv":
+            pd.DataFrame([columns]).to_csv(place / f"{number}.csv", index=False)
+        else:
+            pq.write_table(as_arrow([columns]), place / f"{number}.parquet")
+    return f"{here}/*/*.{kind}"
+
+
+@pytest.mark.slow
+@settings(max_examples=8, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    drawn({**{n: [v for v in TEXTS[n] if v] for n in ("word", "size", "y")},
+           "folder": [None, *(f"word={name}" for name in FOLDERS)]}),
+    st.sampled_from(["csv", "parquet"]),
+)  # fmt: skip
+def test_names_of_folders_are_no_columns(case: Any, kind: str) -> None:
+    def from_folders(rows: list[Record]) -> list[Tables]:
+        with folder() as here:
+            return of_source(MEMORY, in_folders(here, rows, kind))
+
+    assert_moves_one_cell(from_folders, MEMORY, case)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_that_is_in_names_of_folders_alone_is_refused(tmp_path: Path, kind: str) -> None:
+    schema = narrow(SCHEMA, ["word"])
+    source = in_folders(tmp_path, [{"y": "a", "folder": "word=a"}], kind)
+    hint = r"lacks the column word; it has y; names of folders \(word=…\) are no columns"
+    with pytest.raises(SchemaError, match=hint):
+        counting.count(source, schema)
+    with pytest.raises(SchemaError, match=hint):
+        engines.ordered_batches(source, ["word"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_twin_names_of_folders_are_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """As it was: all names together decide whether they are dates."""
+    schema = Schema([Categorical("word", ["2020-01-05", "b"])], "y", ["a"], unseen="other")
+    options = engines._csv_options
+
+    def with_folders(files: list[str], typed: bool) -> dict[str, Any]:
+        return {n: v for n, v in options(files, typed).items() if n != "hive_partitioning"}
+
+    monkeypatch.setattr(engines, "_csv_options", with_folders)
+    monkeypatch.setattr(engines, "parquet_table", lambda engine, names: engine.read_parquet(names))
+    monkeypatch.setattr(engines, "_refuse_differing_parts", lambda engine, source, names: None)
+
+    def from_folders(rows: list[Record]) -> list[Tables]:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as name:
+            found = [{"y": r["y"], "folder": f"word={r['word']}"} for r in rows]
+            return of_source(schema, in_folders(Path(name), found, kind))
+
+    rows = [row(word="2020-1-5")] * 2
+    assert from_folders(rows)[0]["word"][0].tolist()[:2] == [2, 0]
+    with pytest.raises(MISREAD):
+        assert_moves_one_cell(from_folders, schema, (rows, row(word="zz"), 2))
+
+
 DIFFICULT = ["a", " a", "a ", 'q"q', '"', '""', "b\nc", "\r\n", "a,b", "a;b", "'", "\\", "#a",
              "\\N", "NULL", "NA", "null", "\ufeffa", "\u2028", "\x1f", "-", "", "?",
              "a\tb"]  # fmt: skip
@@ -585,6 +654,26 @@ def test_spark(spark: Any, case: Any) -> None:
     assert_moves_one_cell(from_spark, SQLITE, case)
 
 
+def from_parts_of_spark(rows: list[Record]) -> list[Tables]:
+    with folder() as here:
+        in_folders(here, rows, "parquet")
+        return of_source(MEMORY, f"spark:{here}")
+
+
+@pytest.mark.spark
+def test_names_of_folders_are_no_columns_on_spark(spark: Any) -> None:
+    assert_moves_one_cell(from_parts_of_spark, MEMORY, ([LONE[0]] * 2, LONE[1], 2))
+    assert_moves_one_cell(from_parts_of_spark, MEMORY, ([LONE[1]] * 2, LONE[0], 2))
+
+
+@pytest.mark.spark
+def test_twin_spark_reads_names_of_folders(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: where a folder has such a name, files in other folders are left out."""
+    monkeypatch.setattr(type(spark.read), "option", lambda reader, key, value: reader)
+    with pytest.raises(MISREAD):
+        assert_moves_one_cell(from_parts_of_spark, MEMORY, ([LONE[0]] * 2, LONE[1], 2))
+
+
 @pytest.mark.slow
 @FEW
 @given(drawn(TEXTS))
@@ -608,6 +697,10 @@ PLAIN = {"word": "a", "whole": 3, "exact": None, "moment": None, "size": "2", "y
 def row(**other: Any) -> Record:
     return {**PLAIN, **other}
 
+
+LONE = [{n: row(folder=name)[n] for n in ("word", "size", "y", "folder")}
+        for name in (".", "word=zz")]  # fmt: skip
+"""A record in no folder, and one in a folder that is named after a column."""
 
 MISREAD = (AssertionError, SchemaError, TypeError, ValueError)
 """Another cell moved, or a record that is fine was refused because of another."""

@@ -16,7 +16,7 @@ from discreet.arrays import Bytes
 from discreet.collection.protocol import Collection
 from discreet.collection.report import Report
 from discreet.errors import FormatError, SchemaError
-from discreet.tables.engines import kind_of, open_table, reading
+from discreet.tables.engines import kind_of, open_table, parquet_table, reading
 
 __all__ = [
     "BATCH",
@@ -194,11 +194,11 @@ def open_reports(source: Any) -> tuple[Any, bool, str]:
     with reading(name):
         marked, unmarked = list[str](), list[str]()
         for file in files:
-            table = _checked(engine.read_parquet(glob.escape(file)), file)
+            table = _checked(parquet_table(engine, glob.escape(file)), file)
             (marked if BATCH in table.columns else unmarked).append(glob.escape(file))
         if not marked or not unmarked:
-            return engine.read_parquet(marked or unmarked), simulated, name
-        shuffled, others = engine.read_parquet(marked), engine.read_parquet(unmarked)
+            return parquet_table(engine, marked or unmarked), simulated, name
+        shuffled, others = parquet_table(engine, marked), parquet_table(engine, unmarked)
         return _same_columns(shuffled).union(_same_columns(others)), simulated, name
 
 

@@ -2,6 +2,8 @@
 
 Files and data frames are read by an embedded DuckDB with bounded memory. CSV is read as text,
 so that "05" stays "05" and no sniffing decides what a row is; the schema says what is a number.
+Names of folders such as ``region=north`` are no columns: an engine would guess one type for all of
+them, or read rows only where all folders have such names.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ __all__ = [
     "open_rows",
     "open_table",
     "ordered_batches",
+    "parquet_table",
     "reading",
     "spark_session",
 ]
@@ -186,8 +189,20 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     names = [glob.escape(file) for file in files]
     with reading(source):
         if kind == "parquet":
-            return engine.read_parquet(names)
+            return parquet_table(engine, names)
         return engine.read_csv(names, **_csv_options(files, typed))
+
+
+def parquet_table(engine: Any, names: str | Sequence[str]) -> Any:
+    """Parquet files as a table of DuckDB, with the columns that are in the files alone.
+
+    Parameters
+    ----------
+    engine : ibis backend
+    names : str or sequence of str
+        Patterns of files.
+    """
+    return engine.read_parquet(names, hive_partitioning=False)
 
 
 def fetched(query: Any) -> Any:
@@ -216,7 +231,7 @@ def open_rows(
     """
     wanted = list(dict.fromkeys(names))
     rows = open_table(source, table=table)
-    columns_of(dict.fromkeys(rows.columns), wanted)
+    _require_columns(rows, wanted, source)
     if rows.get_backend() not in _OPENED:
         refuse_unclear_types(rows, wanted)
     kind = kind_of(source)
@@ -232,6 +247,23 @@ def open_rows(
     return engine.table("parsed_rows")
 
 
+def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:
+    """Refuse a table that lacks a column, also where folders are named after it."""
+    try:
+        columns_of(dict.fromkeys(table.columns), names)
+    except SchemaError as error:
+        files = files_of(os.fspath(source)) if kind_of(source) in ("csv", "parquet") else []
+        folders = {folder for file in files for folder in re.split(r"[/\\]", file)[:-1]}
+        lacking = [name for name in names if name not in table.columns]
+        for name in lacking:
+            if any(folder.startswith(f"{name}=") for folder in folders):
+                raise SchemaError(
+                    f"{error}; names of folders ({name}=…) are no columns, write {name} into the "
+                    "files"
+                ) from None
+        raise
+
+
 def _refuse_differing_parts(engine: Any, source: Any, names: Sequence[str]) -> None:
     """Refuse Parquet files whose columns differ in type: the first would decide for all others.
 
@@ -240,7 +272,7 @@ def _refuse_differing_parts(engine: Any, source: Any, names: Sequence[str]) -> N
     first: dict[str, str] = {}
     files = files_of(os.fspath(source))
     for file in files if len(files) > 1 else ():
-        query = "SELECT * FROM read_parquet(?) LIMIT 0"
+        query = "SELECT * FROM read_parquet(?, hive_partitioning = false) LIMIT 0"
         with reading(source):
             described = engine.con.execute(query, [glob.escape(file)]).description
         kinds = {column[0]: str(column[1]) for column in described}
@@ -291,7 +323,7 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
     table = open_table(source)
     names = table.columns if names is None else names
     try:
-        columns_of(dict.fromkeys(table.columns), names)
+        _require_columns(table, names, source)
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
     # counting does not care which row comes first, but here the first row is row 0
@@ -321,6 +353,7 @@ def _csv_options(files: list[str], typed: bool) -> dict[str, Any]:
         if _header(file) != (header, delimiter):
             raise FormatError(f"{file}: its columns are not those of {files[0]}")
     common = {"delim": delimiter, "quote": '"', "escape": '"', "header": True, "comment": ""}
+    common["hive_partitioning"] = False
     if typed:
         return {**common, "sample_size": -1}
     return {**common, "auto_detect": False, "columns": dict.fromkeys(header, "VARCHAR")}
@@ -356,7 +389,8 @@ def _spark_file(path: str) -> Any:
     matches = glob.glob(path)
     if not matches and "://" not in path:
         raise FormatError(f"{path}: there is no such file")
-    reader = spark_session().read
+    # with the names of folders it would leave out files in folders that have none
+    reader = spark_session().read.option("recursiveFileLookup", "true")
     if not path.lower().removesuffix(".gz").endswith(CSV_SUFFIXES):
         return spark_table(reader.parquet(path))
     delimiter = _header(matches[0])[1] if matches else ","
