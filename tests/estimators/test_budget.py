@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +47,9 @@ from discreet import (
     Schema,
     SchemaError,
     SurveyNB,
+    encoding,
 )
+from discreet.estimators import private
 from discreet.estimators.fit_history import (
     PROCESS_HISTORY,
     FitHistory,
@@ -489,7 +492,7 @@ def test_nothing_dearer_than_what_was_paid_is_stated():
     """In epsilon or in delta: each alone would be a promise that nobody paid for."""
     till = object.__new__(Till)
     till.name, till.paid, till.prepared, till.account = "CentralNB", Guarantee(1.0, 1e-6), "", None
-    till.rows, till.budget = (lambda: np.empty(0, np.uint64)), MemoryLedger(1.0)
+    till.hashes, till.budget = np.empty(0, np.uint64), MemoryLedger(1.0)
     assert till.stated(Guarantee(0.5, 1e-6)).epsilon == 0.5
     for dearer in (Guarantee(1.5, 1e-6), Guarantee(1.0, 1e-5)):
         with pytest.raises(PrivacyError, match="more than was paid for"):
@@ -564,6 +567,66 @@ def test_a_number_is_known_by_its_value_not_by_its_bits():
         kind = float if isinstance(values[1], float) else object
         np.testing.assert_array_equal(hash_rows({"x": np.array(values, kind)}, 3), first)
     assert not np.isin(hash_rows({"x": np.array([2.0])}, 1), first).any()
+
+
+UNREADABLE = [10**5000, Decimal("sNaN"), np.void(b"ab")]
+"""Values that have no text, no order or no hash in Python."""
+
+
+@pytest.mark.parametrize("value", UNREADABLE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_a_fit_that_was_paid_for_ends_whatever_a_value_is(nb, value):
+    schema = Schema([Categorical("k", ["a", "b"])], "class", ["no", "yes"], unseen="other")
+    X = encoding.objects_of(["a", "b", "b", value] * 30).reshape(-1, 1)
+    budget = MemoryLedger(10.0)
+    fitted = nb(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60)
+    assert fitted.guarantee_.account is not None
+    assert len(budget.read().entries) == 1
+
+
+def test_a_value_that_is_missing_in_its_own_way_is_missing_among_numbers():
+    schema = Schema([Numeric("n", 0, 9)], "class", ["no", "yes"])
+    X = encoding.objects_of([1.0, 2.0, Decimal("sNaN"), 3] * 30).reshape(-1, 1)
+    budget = MemoryLedger(10.0)
+    assert CentralNB(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60).guarantee_.account
+
+
+def test_the_bits_of_a_value_are_its_own():
+    """Whatever the other values of its column are, and whether they are equal to it."""
+    values = [True, 1, "1", "true", 10**5000, 10**5001, Decimal("sNaN"), np.void(b"ab"), None, "a"]
+    whole = encoding.objects_of(values)
+    alone = [hash_rows({"x": encoding.objects_of([value])}, 1)[0] for value in values]
+    np.testing.assert_array_equal(hash_rows({"x": whole}, len(values)), np.unique(alone))
+    assert len(set(alone)) == 7  # True and "true", 1 and "1", a signalling NaN and None
+
+
+@pytest.mark.parametrize("nb", PRIVATE)
+def test_rows_are_turned_into_bits_before_they_are_paid_for(nb, monkeypatch):
+    """Should a value be unreadable nevertheless, the fit costs nothing."""
+    monkeypatch.setattr(private, "hash_rows", lambda columns, count: 1 / 0)
+    budget = MemoryLedger(10.0)
+    with pytest.raises(ZeroDivisionError):
+        nb(schema=SCHEMA, budget=budget).fit(*people())
+    assert budget.read().entries == ()
+
+
+def test_twin_rows_are_turned_into_bits_when_all_is_paid(monkeypatch):
+    """As it was: the ledger is charged, and nothing is learnt."""
+    pay = Till.pay
+
+    def pay_first(till, promise):
+        rows, till.rows = till.rows, lambda: np.zeros(0, np.uint64)
+        account = pay(till, promise)
+        till.rows = rows
+        return account
+
+    monkeypatch.setattr(private, "hash_rows", lambda columns, count: 1 / 0)
+    monkeypatch.setattr(Till, "pay", pay_first)
+    monkeypatch.setattr(Till, "_note", lambda till, paid: till.rows())
+    budget = MemoryLedger(10.0)
+    with pytest.raises(ZeroDivisionError):
+        CentralNB(schema=SCHEMA, budget=budget).fit(*people())
+    assert len(budget.read().entries) == 1
 
 
 def test_nothing_but_bits_is_kept_and_no_more_than_allowed():

@@ -173,9 +173,26 @@ def _as_numbers(column: Any) -> NDArray[Any]:
         return values
     import pandas as pd
 
-    codes, distinct = pd.factorize(values.astype(object), use_na_sentinel=False)
+    objects = values.astype(object)
+    if pd.api.types.infer_dtype(objects) != "string":
+        kinds = set(map(type, objects)) - {str, np.str_, type(None)}
+        if not (kinds <= {int, float} or kinds == {bool}):
+            return _hash_each(objects)
+    codes, distinct = pd.factorize(objects, use_na_sentinel=False)
     bits = np.array([_hash_value(value) for value in distinct], np.uint64)
     return np.asarray(bits[codes], np.uint64)
+
+
+def _hash_each(values: NDArray[Any]) -> Hashes:
+    """The same for values of any types: True equals 1 but is not the same, some equal nothing."""
+    known: dict[tuple[type, str], int] = {}
+    bits = np.empty(len(values), np.uint64)
+    for row, value in enumerate(values):
+        spelling = type(value), _spell(value)
+        if (found := known.get(spelling)) is None:
+            found = known[spelling] = _hash_value(value)
+        bits[row] = found
+    return bits
 
 
 def _value_bits(values: NDArray[Any]) -> Hashes:
@@ -192,11 +209,20 @@ def _value_bits(values: NDArray[Any]) -> Hashes:
 def _hash_value(value: Any) -> int:
     if is_missing(value):
         return int(np.array(np.nan).view(np.uint64))
-    text = text_of(value)
+    text = _spell(value)
     try:
         return int(np.array(float(text) + 0.0).view(np.uint64))
     except ValueError:
         return _hash_text(text)
+
+
+def _spell(value: Any) -> str:
+    """The spelling of any value; what has none is known by its type."""
+    try:
+        return text_of(value)
+    except (ValueError, TypeError, ArithmeticError):
+        # Python writes whole numbers of thousands of digits in other bases only
+        return f"{value:#x}" if isinstance(value, int) else f"some {type(value).__name__}"
 
 
 def _hash_text(text: str) -> int:

@@ -77,6 +77,7 @@ class Till:
         around = surroundings.callers()
         self.prepared = surroundings.learnt_before(estimator, around)
         self.around = around
+        self.hashes: Hashes | None = None
         self.paid: Guarantee | None = None
         self.account: Account | None = None
         self.recognised = False
@@ -91,6 +92,8 @@ class Till:
         if promise.trust != "none":
             for remark in surroundings.remarks(self.around, simulated=self.simulated):
                 surroundings.warn(remark)
+        if not promise.simulated and math.isfinite(promise.epsilon):
+            self.hashes = self.rows()  # before anything is paid, should a value be unreadable
         if self.budget is not None:
             spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
             self.account = spending.account(self.budget.path.name)
@@ -99,8 +102,8 @@ class Till:
 
     def _note(self, paid: Guarantee) -> None:
         """Remember what was released; a fit that failed released nothing."""
-        if not paid.simulated and math.isfinite(paid.epsilon):
-            spend = current_history().add(self.rows(), paid)
+        if self.hashes is not None:
+            spend = current_history().add(self.hashes, paid)
             if self.budget is None:
                 self._warn_of_earlier_fits(spend)
 
