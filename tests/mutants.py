@@ -107,6 +107,8 @@ MUTANTS = [
     Mutant("tables/queries.py", 'columns[f"a{position}"] = key(self.table[name], self.cells[name])',
            'columns[f"a{position}"] = self.table[name]', CELLS),
     Mutant("tables/columns.py", "spaces = engine_of(text) not in (\"duckdb\", \"pyspark\")", "spaces = False", CELLS),
+    Mutant("tables/columns.py", "(number.abs() <= least, double(0.0)),", "(number.abs() < least, double(0.0)),",
+           "tests/database/test_engines.py"),
     Mutant("tables/engines.py", "if kind != first.setdefault(name, kind):", "if False:", CELLS),
     Mutant("tables/engines.py", "read_parquet(names, hive_partitioning=False)", "read_parquet(names)", CELLS),
     Mutant("tables/engines.py", 'common["hive_partitioning"] = False', 'common["hive_partitioning"] = True', CELLS),

@@ -6,6 +6,8 @@ import csv
 import io
 import math
 import random
+import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import pytest
 from discreet.errors import DiscreetError, SchemaError
 from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
-from discreet.tables import Contents, count
+from discreet.tables import Contents, columns, count
 from discreet.tables.engines import java_home, open_table
 from discreet.tables.inference import infer_schema
 
@@ -189,6 +191,39 @@ def test_postgres_refuses_what_does_not_fit(postgres: str, bad: dict[str, Any], 
     with pytest.raises(SchemaError) as caught:
         count(into_postgres(postgres, "bad", table), strict)
     assert words in str(caught.value)
+
+
+BELOW_SMALLEST = "2.470328229206232720882843964341106861825299013071623822127928412503377536e-324"
+ABOVE_SMALLEST = BELOW_SMALLEST.replace("536e", "537e")
+"""Decimal numbers on both sides of 2^-1075, half of the smallest double."""
+
+
+def test_the_decimal_limits_of_doubles_are_exact() -> None:
+    least, most = Fraction(columns.SMALLEST_DOUBLE), Fraction(columns.LARGEST_DOUBLE)
+    assert Fraction(BELOW_SMALLEST) < least == Fraction(1, 2**1075) < Fraction(ABOVE_SMALLEST)
+    assert float(columns.SMALLEST_DOUBLE) == float(BELOW_SMALLEST) == 0
+    assert float(ABOVE_SMALLEST) == math.ulp(0.0)
+    assert math.isinf(float(columns.LARGEST_DOUBLE))
+    assert float(str(most - 1)) == sys.float_info.max
+
+
+@pytest.mark.parametrize("kind", ["text", "numeric"])
+def test_postgres_reads_numbers_beside_half_of_the_smallest_double(
+    postgres: str, kind: str
+) -> None:
+    smallest = math.ulp(0.0)
+    texts = [BELOW_SMALLEST, f"-{BELOW_SMALLEST}", ABOVE_SMALLEST, f"-{ABOVE_SMALLEST}", "0"]
+    texts += [f"{5**1075}e-1075"] if kind == "numeric" else []  # text is shorter
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS tiny")
+        connection.execute(f"CREATE TABLE tiny (x {kind}, y text)")
+        for text in texts:
+            connection.execute("INSERT INTO tiny VALUES (%s, 'a')", [text])
+    schema = Schema([Numeric("x", -1, 1)], "y", ["a"])
+    contents = Contents(bins={"x": [0.0, smallest]}, moments="grid")  # no squares of doubles
+    counts = count(f"{postgres}#tiny", schema, contents).tables["x"]
+    expected = [sum(float(text) < 0 for text in texts), sum(float(text) == 0 for text in texts), 1]
+    assert counts.counts[0].tolist()[:3] == expected == [1, len(texts) - 2, 1]
 
 
 def test_a_schema_is_inferred_from_postgres_as_from_duckdb(postgres: str) -> None:

@@ -30,8 +30,8 @@ BYTEWISE = ("clickhouse", "datafusion", "polars", "trino")
 
 LARGEST_DOUBLE = str((1 << 1024) - (1 << 970))
 """From here on, decimal numbers are infinite as doubles (IEEE 754, ties to even)."""
-SMALLEST_DOUBLE = "2.470328229206232720882843964341106861825299013071623822127928412503377536e-324"
-"""Above 2^-1075, whose double is zero, and below the next decimal number of 70 digits."""
+SMALLEST_DOUBLE = f"{5**1075}e-1075"
+"""2^-1075: up to here, decimal numbers are zero as doubles (ties to even)."""
 
 
 def double(number: float) -> Any:
@@ -132,7 +132,7 @@ def _doubles_of_decimals(number: Any) -> Any:
         (number == ibis.literal("NaN").cast("decimal"), ibis.null("float64")),
         (number >= most, double(math.inf)),
         (number <= -most, double(-math.inf)),
-        (number.abs() < least, double(0.0)),
+        (number.abs() <= least, double(0.0)),
         else_=number.cast("float64"),
     )
 
