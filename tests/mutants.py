@@ -240,6 +240,8 @@ MUTANTS = [
            "tests/cli/test_outputs.py"),
     Mutant("cli/overwrite.py", "_stated_epsilon(path) == math.inf", "True",
            "tests/cli/test_outputs.py"),
+    Mutant("cli/overwrite.py", "bool(wanted) and wanted <= known", "True", "tests/cli/test_outputs.py"),
+    Mutant("cli/overwrite.py", "not fewer and not altered", "not altered", "tests/cli/test_outputs.py"),
     Mutant("cli/files.py", "refuse_replacement(path, kind, draft)", "pass",
            "tests/cli/test_outputs.py"),
     Mutant("cli/files.py", "documents.move_atomic(draft, beside)", "pass",

@@ -7,16 +7,21 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from discreet import Categorical, Schema
 from discreet.cli import compare, files, main, overwrite
 from discreet.cli.files import NEW_FOLDER, Output
+from discreet.collection import tally as tally_module
+from discreet.collection.files import ReportFile
 from discreet.documents import dump
 from discreet.errors import FormatError
+from discreet.local import MemoryStore, Respondent, Tally, make_plan
 
 Run = Callable[..., Result]
 
@@ -304,6 +309,72 @@ def test_what_costs_nothing_to_make_again_is_replaced_by_its_kind(run: Run) -> N
         assert result.exit_code == 2, line
         assert "exists already" in result.stderr or "replaces an input" in result.stderr
     assert Path("others.csv").read_text() == table
+
+
+def test_a_tally_is_replaced_by_one_that_counts_the_same_reports(run: Run) -> None:
+    """Reports may be gone when they are tallied."""
+    schema = Schema([Categorical("a", [0, 1], optional=False)], "y", [0, 1])
+    for name, epsilon in (("plan", 2.0), ("other", 3.0)):
+        plan = make_plan(schema, epsilon, 40)
+        Path(f"{name}.json").write_text(plan.to_json())
+        record = {"a": 0, "y": 1}
+        reports = [Respondent(plan, MemoryStore()).report(record) for _ in range(40)]
+        for part, some in {"all": reports, "most": reports[:-1], "early": reports[:20]}.items():
+            lines = "".join(one.to_json() for one in some)
+            Path(f"{name}-{part}.jsonl").write_text(lines)
+            with ReportFile(f"{name}-{part}.parquet", plan) as file:
+                file.add(some)
+
+    def tally(name: str, part: str, *more: str) -> Result:
+        return run("local", "tally", f"{name}.json", f"{name}-{part}", "-o", "t.json", *more)
+
+    for kind in ("jsonl", "parquet"):
+        for part in ("early", "most", "most", "all"):  # more and more of them
+            done = tally("plan", f"{part}.{kind}")
+            assert done.exit_code == 0, done.output
+        for name, part in (("plan", "most"), ("plan", "early"), ("other", "all")):
+            before = Path("t.json").read_text()
+            refused = tally(name, f"{part}.{kind}")
+            assert refused.exit_code == 2
+            assert "may count reports that the new tally does not" in refused.stderr
+            assert Path("t.json").read_text() == before
+            (beside,) = Path().glob("t-*.json")  # nor is the new one lost
+            assert str(beside) in refused.stderr
+            beside.unlink()
+        assert tally("other", f"early.{kind}", "--force").exit_code == 0
+        Path("t.json").unlink()
+
+
+def test_which_tallies_count_all_that_another_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where not all ids are in the files, there must at least be as many reports."""
+    monkeypatch.setattr(tally_module, "SAMPLED", 4)
+    schema = Schema([Categorical("a", [0, 1], optional=False)], "y", [0, 1])
+    plan = make_plan(schema, 2.0, 40)
+    record = {"a": 0, "y": 1}
+    reports = [Respondent(plan, MemoryStore()).report(record) for _ in range(40)]
+    reports.sort(key=lambda report: report.id)
+    new, old = tmp_path / "new.json", tmp_path / "old.json"
+
+    def counts_all(some: list[Any], earlier: list[Any], seen: bool) -> bool:
+        new.write_text(Tally.of(plan, some).to_json(seen=seen))
+        old.write_text(Tally.of(plan, earlier).to_json(seen=seen))
+        return overwrite._counts_all(new, old)
+
+    for seen in (True, False):
+        assert counts_all(reports, reports, seen)
+        assert counts_all(reports, reports[:-1], seen)
+        assert not counts_all(reports[:-1], reports, seen)
+        assert not counts_all(reports[1:], reports[:1], seen)
+    old.write_text("{")
+    assert not overwrite._counts_all(new, old)
+
+
+def test_twin_any_tally_replaces_any(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overwrite, "_counts_all", lambda new, old: True)
+    with pytest.raises(AssertionError):
+        test_a_tally_is_replaced_by_one_that_counts_the_same_reports(run)
 
 
 def test_what_appears_while_a_command_works_is_not_replaced(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """When a command may replace a file that exists: the rule of all commands that write.
 
 A file is replaced with ``--force``; without it, only where the new one is of the same kind and the
-old one costs nothing to make again. What a finite epsilon was paid for needs ``--force``. A ledger
-is never replaced.
+old one costs nothing to make again; of tallies, whose reports may be gone, where the new one counts
+all that the old one does, which is known when it was made. What a finite epsilon was paid for needs
+``--force``. A ledger is never replaced.
 """
 
 from __future__ import annotations
@@ -70,8 +71,15 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
     context = click.get_current_context(silent=True)
     forced = context is not None and bool(context.find_root().meta.get(FORCE))
     same = draft is not None and filecmp.cmp(draft, path, shallow=False)
-    if forced or same or (kind and FREE_TO_REPLACE[kind](Path(path))):
+    free = bool(kind) and FREE_TO_REPLACE[kind](Path(path))
+    less = free and kind == "tally" and draft is not None and not _counts_all(draft, path)
+    if forced or same or (free and not less):
         return
+    if less:
+        raise FormatError(
+            f"{path}: exists already, and may count reports that the new tally does not; choose "
+            "another name, or replace it with --force"
+        )
     paid = "" if not (epsilon := _paid_epsilon(path)) else f" and was paid for (epsilon {epsilon})"
     raise FormatError(
         f"{path}: exists already{paid}; choose another name, or replace it with --force"
@@ -144,6 +152,29 @@ def _is_unpaid(document: str) -> Callable[[Path], bool]:
 
 def _is_tally(path: Path) -> bool:
     return _format_of(path) == "tally"
+
+
+def _counts_all(new: Path, old: str | Path) -> bool:
+    """Whether a tally counts all reports of another, as far as the ids in both files say."""
+    from discreet.documents import parse_json
+
+    try:
+        tally, earlier = (parse_json(Path(path).read_bytes()) for path in (new, old))
+        if any(tally[name] != earlier[name] for name in ("version", "collection")):
+            return False
+        if all(tally[name] == earlier[name] for name in ("counted", "sums", "seen", "sample")):
+            return True
+        known = {*tally["seen"], *tally["sample"]}
+        wanted = {*earlier["seen"], *earlier["sample"]}
+        if sum(tally["counted"]) > len(known):  # of the ids, the smallest alone are known
+            wanted = {report_id for report_id in wanted if report_id <= max(known, default="")}
+        questions = zip(tally["counted"], earlier["counted"], strict=True)
+        fewer = any(count < before for count, before in questions)
+        marks = earlier["seen"].items()
+        altered = any(tally["seen"].get(report_id, mark) != mark for report_id, mark in marks)
+        return bool(wanted) and wanted <= known and not fewer and not altered
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def _is_report(path: Path) -> bool:
