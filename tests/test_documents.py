@@ -17,9 +17,9 @@ from discreet import documents, locks
 from discreet.collection.report import Report
 from discreet.collection.store import FolderStore
 from discreet.documents import canonical_document, dump, json_of_yaml, replacing, write_atomic
-from discreet.errors import FormatError
+from discreet.errors import FormatError, SchemaError
 from discreet.locks import locked
-from discreet.schema import Schema
+from discreet.schema import Categorical, Schema
 
 
 def mode(path: Path) -> int:
@@ -238,6 +238,21 @@ def test_a_key_that_is_there_twice_is_refused(
     (tmp_path / name).write_text(text)
     with pytest.raises(FormatError, match=says):
         Schema.read(tmp_path / name)
+
+
+def test_a_set_in_yaml_is_refused_as_one_in_python_is(tmp_path: Path) -> None:
+    sentence = "is a set, whose order, and with it the digest, changes .*; write a list"
+    features = "features:\n- {name: a, kind: categorical, values: [u, v]}\ntarget: y\n"
+    path = tmp_path / "s.yaml"
+    for text in ("classes: [0, 1]\nmissing_tokens: !!set {x, y}", "classes: !!set {no, yes}"):
+        path.write_text(features + text)
+        name = text.rpartition(": !!set")[0].rpartition("\n")[2]
+        with pytest.raises(FormatError, match=f"s.yaml: this .* in YAML: '{name}' {sentence}"):
+            Schema.read(path)
+    with pytest.raises(FormatError, match=f"a value {sentence}"):
+        json_of_yaml("[!!set {x, y}]", "thing")
+    with pytest.raises(SchemaError, match=f"y: classes {sentence}"):
+        Schema([Categorical("a", ["u", "v"])], "y", {"no", "yes"})
 
 
 def test_merged_keys_of_yaml_may_be_replaced(tmp_path: Path) -> None:

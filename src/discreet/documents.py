@@ -30,6 +30,7 @@ from discreet.errors import FormatError
 
 __all__ = [
     "STRICT",
+    "UNORDERED",
     "Body",
     "Document",
     "RepeatedKeyError",
@@ -54,6 +55,11 @@ __all__ = [
 
 LARGEST = 256 * 1024 * 1024
 """Documents beyond this many characters are refused before they are parsed."""
+
+UNORDERED = (
+    "is a set, whose order, and with it the digest, changes from process to process; write a list"
+)
+"""Why no document is made of a set."""
 
 LARGEST_YAML = 1 << 20
 """Characters in a hand-written YAML file."""
@@ -638,10 +644,12 @@ def _yaml_fault(error: Exception) -> str:
 KEPT = ("int", "float", "null", "merge")
 
 
-def _words(value: Any) -> Any:
+def _words(value: Any, name: str = "a value") -> Any:
     """Turn the words true and false into values; all other words stay words."""
+    if isinstance(value, set):  # !!set
+        raise FormatError(f"{name} {UNORDERED}")
     if isinstance(value, dict):
-        return {str(key): _words(item) for key, item in value.items()}
+        return {str(key): _words(item, _abbreviate(str(key))) for key, item in value.items()}
     if isinstance(value, list):
         return [_words(item) for item in value]
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value

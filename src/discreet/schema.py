@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import (
+    UNORDERED,
     Body,
     canonical_document,
     digest_of,
@@ -121,10 +122,7 @@ def _check_flag(name: str, what: str, value: Any) -> bool:
 def refuse_set(name: str, what: str, values: Any) -> None:
     """Refuse values without an order: the digest of what they describe would not stay the same."""
     if isinstance(values, Set) and not isinstance(values, (KeysView, Sequence)):
-        raise SchemaError(
-            f"{name}: {what} is a set, whose order, and with it the digest, changes from process "
-            "to process; write a list"
-        )
+        raise SchemaError(f"{name}: {what} {UNORDERED}")
 
 
 def _check_domain(name: str, what: str, values: Any) -> tuple[Value, ...]:
