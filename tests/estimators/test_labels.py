@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import deque
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict, cross_val_score
@@ -110,3 +114,19 @@ def test_classes_that_are_the_numbers_stay_what_they_are():
     assert nb.classes_.tolist() == [0, 1, 2]
     assert nb.score(X, CODES) > 0.95
     assert nb.model_.predict(X[:3]).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("est", [MixedNB(), CentralNB(math.inf), LocalNB(math.inf)])
+def test_a_list_of_rows_of_one_label_is_read_as_a_column_is(est):
+    """Each label by itself, whatever kind of row the first one is."""
+    mixed = Schema([Numeric("x", -5, 12)], "class", [0, "mid", "top"])
+    labels = [0 if code == 0 else str(NAMES[code]) for code in CODES]
+    kinds = [list, tuple, deque, np.array, lambda row: pd.Series(row, index=[7])]
+    for classes, y in ((schema(*ORDERS[1]), Y.tolist()), (mixed, labels)):
+        expected = clone(est).set_params(schema=classes).fit(X, y).class_count_
+        for kind in kinds:
+            rows = [[y[0]], *(kind([label]) for label in y[1:-1]), [y[-1]]]
+            found = clone(est).set_params(schema=classes).fit(X, rows).class_count_
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="1d array"):
+        clone(est).set_params(schema=schema(*ORDERS[0])).fit(X, [["low", "mid"]] * 300)

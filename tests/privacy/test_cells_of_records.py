@@ -241,6 +241,15 @@ def test_lists_of_mixed_labels(case: Any) -> None:
     assert_moves_one_cell(from_mixed_labels, LABELS, case)
 
 
+@settings(max_examples=30)
+@given(drawn(MIXED_LABELS))
+def test_lists_of_rows_of_one_label(case: Any) -> None:
+    def from_rows_of_labels(rows: list[Record]) -> list[Tables]:
+        return of_memory(LABELS, [[r["word"], r["size"]] for r in rows], [[r["y"]] for r in rows])
+
+    assert_moves_one_cell(from_rows_of_labels, LABELS, case)
+
+
 @settings(max_examples=60)
 @given(drawn(WITHOUT_DATES))
 def test_object_columns(case: Any) -> None:

@@ -108,7 +108,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Of earlier batches, which decides what is categorical.
         """
         X = self._read_rows(X, reset=before is None)
-        given_y, is_list = y, _is_sequence(y)
+        is_list = _is_sequence(y)
+        given_y = y = [_sole(label) for label in y] if is_list else y
         y = self._read_classes(X, y)
         weights = _read_weights(sample_weight, len(y))
         schema: Schema | None = given["schema"]
@@ -373,6 +374,13 @@ def _is_row(values: Any) -> bool:
     ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
     single = isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1
     return ordered and not single
+
+
+def _sole(label: Any) -> Any:
+    """The label of a row of one value; any other label as it is."""
+    if isinstance(label, (str, int, float)) or not _is_row(label) or len(label) != 1:
+        return label
+    return next(iter(label))
 
 
 def _read_list(rows: Any) -> NDArray[Any]:
