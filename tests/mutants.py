@@ -562,6 +562,8 @@ MUTANTS = [
     Mutant("collection/store.py", "text, private=True, exclusive=exclusive)", "text, exclusive=exclusive)",
            f"{DEVICES} tests/collection/test_kept_files.py"),
     Mutant("collection/store.py", "            self._charge(collection, epsilon)\n", "", DEVICES),
+    Mutant("collection/shuffle.py", "nullcontext() if memory is None else memory.passing_on(counted.seen)",
+           "nullcontext()", SHUFFLES),
     # ---- rows fitted before, in other clothes
     Mutant("estimators/fit_history.py", "numbers += 0.0  # minus zero becomes zero", "pass", BUDGETS),
     Mutant("estimators/fit_history.py", "numbers[np.isnan(numbers)] = np.nan", "pass", BUDGETS),

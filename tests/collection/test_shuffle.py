@@ -11,6 +11,7 @@ from discreet.collection.files import ReportFile
 from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffled
 from discreet.collection.shuffle_batches import MAX_BATCHES, BatchSizes
+from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.documents import dump
 from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan, statistics_of
 from discreet.randomness import as_random
@@ -53,6 +54,31 @@ def test_the_new_order_is_that_of_the_new_ids(plan):
         passed, _ = shuffled(plan, marked, as_random(seed))
         firsts.add(passed[0].fingerprint)
     assert len(firsts) > 1
+
+
+def test_a_memory_refuses_what_another_call_passed_on(plan, tmp_path):
+    memory, sent = ShuffleMemory(tmp_path / "memory", plan), reports(plan, 61)
+    passed, _ = shuffled(plan, sent[:60], as_random(None), memory=memory)
+    assert len(passed) == 60
+    for again in (sent, [sent[0], *reports(plan, 60)]):
+        with pytest.raises(PrivacyError, match="were in an earlier shuffle"):
+            shuffled(plan, again, as_random(None), memory=memory)
+    late, _ = shuffled(plan, sent[60:], as_random(None), memory=memory, few=True)
+    assert Tally.of(plan, [*passed, *late]).reports == 61
+
+
+def test_what_is_refused_is_not_remembered(plan, tmp_path):
+    memory, sent = ShuffleMemory(tmp_path / "memory", plan), reports(plan, 60)
+    with pytest.raises(PrivacyError, match="wait for more"):
+        shuffled(plan, sent[:9], as_random(None), memory=memory)
+    assert len(shuffled(plan, sent, as_random(None), memory=memory)[0]) == 60
+
+
+def test_twin_without_a_memory_everybody_counts_twice(plan):
+    sent = reports(plan, 60)
+    passed = [one for _ in range(2) for one in shuffled(plan, sent, as_random(None))[0]]
+    counted = Tally.of(plan, passed)
+    assert (counted.reports, counted.together, counted.repeated) == (120, 60, 0)
 
 
 def test_what_comes_twice_is_passed_on_once(plan):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 
 from discreet.collection.protocol import Collection
 from discreet.collection.report import ALREADY_SHUFFLED, Report
+from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.collection.tally import Tally
 from discreet.errors import FormatError, PrivacyError
 from discreet.randomness import Random
@@ -22,12 +24,19 @@ def shuffled(
     random: Random,
     *,
     few: bool = False,
+    memory: ShuffleMemory | None = None,
 ) -> tuple[list[Report], Tally[Collection]]:
     """Valid reports in random order, each under a new random id and with the mark of this batch.
 
     What the collector would refuse, or count once of several, is left out here: after this step
     nobody can tell repetitions any more. So is what has a batch mark already: its sender would be
     counted twice.
+
+    By itself this function remembers nothing: the same originals, shuffled by two calls, come under
+    new ids and marks, count as twice as many people, and nobody can notice. And whoever has the
+    outputs of two calls that differ by one report knows that report. Give a ``memory``, which
+    refuses reports of an earlier shuffle, as ``discreet local shuffle`` does, or make sure that
+    every report goes into one call only.
 
     Parameters
     ----------
@@ -38,6 +47,9 @@ def shuffled(
         The cryptographic source, unless this is a simulation.
     few : bool, default False
         Pass them on although they are fewer than the promise of the shuffle needs.
+    memory : ShuffleMemory, optional
+        Of this collection: refuses what was in an earlier shuffle, and remembers what is in this
+        one before anybody sees the result.
 
     Returns
     -------
@@ -66,10 +78,12 @@ def shuffled(
             f"epsilon = {collection.guarantee.alone:g}, say so: few=True, or --few on the command "
             "line"
         )
-    ids = random.raw(16 * len(kept)).reshape(-1, 16)
-    order = np.lexsort(ids.T)  # by the new ids, which know nothing of the old order
-    mark = random.raw(16).tobytes().hex()
-    return [replace(kept[k], id=ids[k].tobytes().hex(), batch=mark) for k in order], counted
+    with nullcontext() if memory is None else memory.passing_on(counted.seen):
+        ids = random.raw(16 * len(kept)).reshape(-1, 16)
+        order = np.lexsort(ids.T)  # by the new ids, which know nothing of the old order
+        mark = random.raw(16).tobytes().hex()
+        passed = [replace(kept[k], id=ids[k].tobytes().hex(), batch=mark) for k in order]
+    return passed, counted
 
 
 def _parse_report(sent: Report | str | bytes) -> Report | str | bytes:
