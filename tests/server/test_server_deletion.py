@@ -382,10 +382,10 @@ def test_a_deletion_between_two_batches_ends_settling(
     collection = wide_plan()
     number = added(database, collection, "health")
     patterns = patterns_of(arrive(database, number, collection, PEOPLE))
-    assert settle_piece(database, number, collection, 10) == 40
+    assert settle_piece(database, number, collection, 10) == (40, False)
     delete(database, number)
     assert erase_deleted(database)
-    assert settle_piece(database, number, collection, 10) == 0
+    assert settle_piece(database, number, collection, 10) == (0, True)
     assert settle(database, number, collection, 1) == 0
     settling.clear_keys(database, number)
     assert database.keys.batches() == []
@@ -406,7 +406,7 @@ def test_another_process_may_delete_while_this_one_settles(
 
         def work() -> None:
             try:
-                while settle_piece(database, number, collection, 5):
+                while settle_piece(database, number, collection, 5).settled:
                     begun.set()
             except BaseException as error:
                 errors.append(error)

@@ -156,7 +156,7 @@ def test_what_is_kept_back_is_sealed_anew_with_its_invitation_and_its_withdrawal
         for waiting in found.values():
             sealed_arrivals.withdraw_arrival(connection, number, keys, waiting)
     (old,) = database.keys.batches()
-    assert settle_piece(database, number, COLLECTION, BATCH) == BATCH  # of 14
+    assert settle_piece(database, number, COLLECTION, BATCH) == (BATCH, True)  # of 14
     (new,) = database.keys.batches()
     assert new != old, "the key of what was settled is destroyed"
     kept = waiting_in(database, number)

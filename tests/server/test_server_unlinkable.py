@@ -27,6 +27,7 @@ from test_killed import Process
 
 from discreet.announcement import Announcement
 from discreet.server import database as db
+from discreet.server import running
 from discreet.server import settle as settling
 from discreet.server.arrivals import Arrival, take
 from discreet.server.database import Database
@@ -206,6 +207,89 @@ def test_no_byte_joins_settled_reports_with_their_invitations(database: Database
         assert not log.exists() or log.stat().st_size == 0
 
 
+LATE = 12
+"""People who answer while all that wait are settled, one after each transaction of it."""
+
+
+def arriving_late(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Pairs, list[int], tuple[Any, int]]:
+    """Who answers late, and the sizes of all pieces: both grow. And the survey."""
+    _, collection, number = arrived(database, PEOPLE // 4)
+    with database.write() as connection:
+        codes = invite(connection, number, LATE)
+    late: Pairs = {}
+    sizes: list[int] = []
+
+    def settle_and_answer(*arguments: Any, **named: Any) -> Any:
+        piece = settle_piece(*arguments, **named)
+        if piece.settled:
+            sizes.append(piece.settled)
+        if piece.settled and codes:
+            hash_, identity = answered(database, number, collection, codes.pop())
+            late[hash_] = identity
+        return piece
+
+    monkeypatch.setattr(settling, "PIECE", PEOPLE // 4)
+    for module in (settling, running):
+        monkeypatch.setattr(module, "settle_piece", settle_and_answer)
+    return late, sizes, (collection, number)
+
+
+def test_what_arrives_while_all_are_settled_is_not_settled_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is settled is what waited when the act began, in pieces of a batch or more."""
+
+    async def settle_nothing(*_: Any) -> None:
+        """Instead of the look at the start, which would settle batches."""
+
+    monkeypatch.setattr(running.Server, "_settle_waiting", settle_nothing)
+    late, sizes, (_, number) = arriving_late(database, monkeypatch)
+    with serving(database) as live:
+        answer = live.owned("POST", "/health/settle", params={"anyway": True})
+        assert answer.json() == {"settled": PEOPLE}
+        assert live.counted() == PEOPLE
+    assert sizes == [PEOPLE // 4] * 4
+    assert len(waiting_in(database, number)) == len(late) == 4
+
+
+def test_nor_where_no_server_runs(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    late, sizes, (collection, number) = arriving_late(database, monkeypatch)
+    assert settle(database, number, collection, 1) == PEOPLE
+    assert sizes == [PEOPLE // 4] * 4
+    assert len(waiting_in(database, number)) == len(late) == 4
+
+
+def test_twin_settling_until_nothing_waits_joins_those_who_come_meanwhile(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, sizes, (collection, number) = arriving_late(database, monkeypatch)
+    while settling.settle_piece(database, number, collection, 1).settled:
+        pass
+    assert sizes[4 - LATE :] == [1] * (LATE - 4)
+    joined = max((right(guess, late) for guess in by_transactions(database)), default=0)
+    assert joined >= (0 if database.sqlite else LATE - 4), "equal transactions join each of them"
+
+
+def test_a_piece_is_not_smaller_than_a_batch_where_people_withdraw_meanwhile(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PIECE", 10)
+    truth, collection, number = arrived(database, 10)
+    assert settle_piece(database, number, collection, 10) == (10, False)
+    left = [waiting.arrival.row.id for waiting in waiting_in(database, number)]
+    for identity in left[5:]:
+        with database.write() as connection:
+            assert settling.withdraw(connection, number, collection, identity) == "withdrawn"
+    assert settle_piece(database, number, collection, 10, begins=False) == (0, True)
+    assert settle(database, number, collection, 10) == 0
+    assert settle(database, number, collection, 1) == 5
+    with database.read() as connection:
+        spent = connection.execute(sql.select(db.invitation.c.spent)).scalars().all()
+    assert spent == [1] * len(truth)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_nor_do_the_bytes_that_a_killed_server_leaves(
@@ -266,7 +350,7 @@ def test_a_crash_before_the_key_is_destroyed_is_made_good_at_the_next_start(
     """The twin of destroying keys: while a key stays, the attack joins everything."""
     truth, collection, number = arrived(database)
     monkeypatch.setattr(Keys, "destroy", lambda *_: None)  # killed between the two
-    assert settle_piece(database, number, collection, 1) == PEOPLE
+    assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
     monkeypatch.undo()
     assert best(database, truth) > FOUND, "the key was not destroyed yet"
     with serving(database) as live:
@@ -275,22 +359,35 @@ def test_a_crash_before_the_key_is_destroyed_is_made_good_at_the_next_start(
         assert live.counted() == PEOPLE
 
 
-def arrived(database: Database) -> tuple[Pairs, Any, int]:
+def arrived(database: Database, batch: int = PEOPLE) -> tuple[Pairs, Any, int]:
     """People who were invited have answered, one transaction each."""
     collection = plan()
-    number = added(database, collection, entry="invited", batch=PEOPLE)
+    number = added(database, collection, entry="invited", batch=batch)
     with database.write() as connection:
         codes = invite(connection, number, PEOPLE)
-    truth: Pairs = {}
-    for code in codes:
-        made, _ = report(collection)
-        hash_ = code_hash(number, code)
-        assert hash_ is not None
-        arrival = Arrival(Row(bytes.fromhex(made.id), made.question, packed(made.value)), hash_)
-        with database.write() as connection:
-            assert take(connection, number, True, [arrival]) == ["counted"]
-        truth[hash_] = arrival.row.id
+    truth = dict(answered(database, number, collection, code) for code in codes)
     return truth, collection, number
+
+
+def answered(database: Database, number: int, collection: Any, code: str) -> tuple[bytes, bytes]:
+    """Somebody answers: the hash of the invitation and the id of the report."""
+    made, _ = report(collection)
+    hash_ = code_hash(number, code)
+    assert hash_ is not None
+    arrival = Arrival(Row(bytes.fromhex(made.id), made.question, packed(made.value)), hash_)
+    with database.write() as connection:
+        assert take(connection, number, True, [arrival]) == ["counted"]
+    return hash_, arrival.row.id
+
+
+def sizes_of_pieces(database: Database, number: int, collection: Any, least: int) -> list[int]:
+    """How many reports each transaction of one act settles."""
+    sizes: list[int] = []
+    piece = settling.Piece(0, last=False)
+    while not piece.last:
+        piece = settle_piece(database, number, collection, least, begins=not sizes)
+        sizes.append(piece.settled)
+    return sizes
 
 
 # ---------------------------------------------------------------- known-bad twins
@@ -399,7 +496,7 @@ def test_invitations_are_spent_in_the_order_of_their_hashes(postgres: str) -> No
         with database.reading.connect() as connection:
             count = connection.exec_driver_sql(unspent).scalar()
             assert count == PEOPLE, "what was spent is sealed with its report"
-        assert settle_piece(database, number, collection, 1) == PEOPLE
+        assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
         with database.reading.connect() as connection:
             order = "SELECT hash FROM invitation WHERE spent = 1 ORDER BY ctid"
             assert [bytes(h) for (h,) in connection.exec_driver_sql(order)] == sorted(truth)
@@ -412,7 +509,7 @@ def test_invitations_are_spent_in_the_order_of_their_hashes(postgres: str) -> No
 def test_a_key_ends_with_the_transaction_that_settles_its_batch(database: Database) -> None:
     _, collection, number = arrived(database)
     assert len(database.keys.batches()) == 1
-    assert settle_piece(database, number, collection, 1) == PEOPLE
+    assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
     assert database.keys.batches() == []
 
 
@@ -461,7 +558,7 @@ def test_large_batches_stay_large_where_work_is_done_in_pieces(
 ) -> None:
     monkeypatch.setattr(settling, "PIECE", 3)
     collection = plan()
-    number = added(database, collection, entry="invited")
+    number = added(database, collection, entry="invited", batch=4)
     with database.write() as connection:
         arrivals = []
         for code in invite(connection, number, 49):
@@ -470,14 +567,12 @@ def test_large_batches_stay_large_where_work_is_done_in_pieces(
             arrivals.append(Arrival(row, code_hash(number, code)))
     with database.write() as connection:
         assert set(take(connection, number, True, arrivals)) == {"counted"}
-    sizes, (key,) = [], database.keys.batches()
-    while moved := settle_piece(database, number, collection, 10):
-        sizes.append(moved)
-    assert sizes == [10, 10, 10]
+    (key,) = database.keys.batches()
+    assert sizes_of_pieces(database, number, collection, 10) == [10, 10, 10]
     assert key not in database.keys.batches(), "what is kept back has another one"
     with database.read() as connection:
         assert count_waiting(connection, number) == 19
-    assert settle(database, number, collection, 1) == 19
+    assert sum(sizes_of_pieces(database, number, collection, 1)) == 19
     with database.read() as connection:
         spent = connection.execute(sql.select(db.invitation.c.spent)).scalars().all()
     assert spent == [1] * 49

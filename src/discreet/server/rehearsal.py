@@ -93,6 +93,6 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         acts.set_state(connection, number, "open")
         take_many(connection, number, rows)
         acts.set_state(connection, number, "closed")
-    while settle_piece(database, number, collection, 1):
+    while not settle_piece(database, number, collection, 1).last:
         pass
     return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,7 +20,7 @@ from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import Limits
 from discreet.server.problems import NOTICES, Problem, internal, reason_of
 from discreet.server.settings import Settings
-from discreet.server.settle import clear_left_keys, settle_piece
+from discreet.server.settle import Piece, clear_left_keys, settle_piece
 from discreet.server.surveys import Survey, Surveys, utc_day
 from discreet.server.writer import Busy, Writer
 
@@ -99,13 +100,15 @@ class Server:
     # ---------------------------------------------------------------- settling
 
     async def settle(self, survey: Survey, least: int | None = None) -> int:
-        """Settle what waits, if it is at least so many; how many reports were settled."""
-        total = 0
+        """Settle what waits now, if it is at least so many; how many reports were settled."""
+        piece, total = Piece(0, last=False), 0
         smallest = survey.announcement.batch if least is None else least
         number = survey.number
         try:
-            while moved := await self.write(lambda: self._piece(survey, smallest)):
-                total, self._untidy = total + moved, True
+            while not piece.last:
+                piece = await self.write(partial(self._piece, survey, smallest, not total))
+                total += piece.settled
+                self._untidy |= piece.settled > 0
             if total:
                 await self.tidy()
         except BaseException:
@@ -135,15 +138,16 @@ class Server:
         await self.erase()
         self._cleaned = True
 
-    def _piece(self, survey: Survey, least: int) -> int:
+    def _piece(self, survey: Survey, least: int, begins: bool) -> Piece:
         number = survey.number
         seen = self.writer.take_seen(number)
         arrived = self.writer.arrived.pop(number, 0)
         done = False
         try:
-            moved = settle_piece(self.database, number, survey.collection, least, seen)
-            done = moved > 0
-            return moved
+            collection = survey.collection
+            piece = settle_piece(self.database, number, collection, least, seen, begins=begins)
+            done = piece.settled > 0
+            return piece
         finally:
             if not done:
                 self.writer.put_back(number, seen, arrived)

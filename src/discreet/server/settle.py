@@ -9,13 +9,16 @@ Who settles is drawn, so that nobody who sends all other reports knows when the 
 them: when 2k or more wait, whole batches of k are settled and k or more are kept back, a uniformly
 random choice. What is kept back is sealed anew under the next key; then the key is destroyed. When
 k or more have waited for ``LONGEST_WAIT``, and at the close, all are settled.
+
+One act of settling ends with what waited when it began. What arrives meanwhile waits for the next
+one: otherwise a report would be settled alone, in one transaction with its invitation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sql
 
@@ -49,6 +52,7 @@ LONGEST_WAIT = 7 * 24 * 3600.0  # seconds
 
 __all__ = [
     "LONGEST_WAIT",
+    "Piece",
     "clear_keys",
     "clear_left_keys",
     "settle",
@@ -58,6 +62,21 @@ __all__ = [
 ]
 
 
+class Piece(NamedTuple):
+    """What one transaction of settling has done.
+
+    Parameters
+    ----------
+    settled : int
+        How many reports it settled.
+    last : bool
+        Whether it ends its act: what arrived since the first piece waits for the next act.
+    """
+
+    settled: int
+    last: bool
+
+
 def smallest_pool(least: int) -> int:
     """How many reports must wait so that a batch is settled and as many are kept back."""
     return 2 * least if least > 1 else 1
@@ -65,9 +84,10 @@ def smallest_pool(least: int) -> int:
 
 def settle(database: Database, number: int, collection: Collection, least: int) -> int:
     """Settle what has arrived, if it is at least so many; how many reports were settled."""
-    total = 0
-    while moved := settle_piece(database, number, collection, least):
-        total += moved
+    piece, total = Piece(0, last=False), 0
+    while not piece.last:
+        piece = settle_piece(database, number, collection, least, begins=not total)
+        total += piece.settled
     if total:
         database.sweep()
         database.tidy()
@@ -80,8 +100,10 @@ def settle_piece(
     collection: Collection,
     least: int,
     seen: Mapping[str, int] | None = None,
-) -> int:
-    """Settle drawn reports in one transaction; how many there were, 0 where too few wait.
+    *,
+    begins: bool = True,
+) -> Piece:
+    """Settle drawn reports in one transaction; none where too few wait.
 
     Parameters
     ----------
@@ -94,6 +116,8 @@ def settle_piece(
     seen : mapping, optional
         What else happened since the last time, by kind: repetitions and refusals. It is published
         together with the batch.
+    begins : bool, default True
+        Whether this is the first piece of its act. Later ones go on with what waited then.
     """
     with database.write() as connection:
         exclusive(connection, number)
@@ -105,11 +129,13 @@ def settle_piece(
         size = max(PIECE // least, 1) * least
         closed = closed_keys(connection, number)
         count = count_waiting(connection, number, size + pool, closed)
-        if count < pool:
+        if begins and (whole or count < pool):
             if _too_few(connection, number, least, pool):
-                return 0
+                return Piece(0, last=True)
             closed = close_keys(connection, number)
             count = count_waiting(connection, number, size + pool, closed)
+        elif count < pool:  # another server has settled the rest
+            return Piece(0, last=True)
         # never leave fewer than k behind: they would be a small batch
         last = count < size + pool
         settled = size if not last else count if whole else (count // least - 1) * least
@@ -129,7 +155,7 @@ def settle_piece(
             _keep_back(connection, number, kept, age)
     if last:
         destroy_keys(database.keys, number, closed)
-    return len(rows)
+    return Piece(len(rows), last)
 
 
 def _too_few(connection: sql.Connection, number: int, least: int, pool: int) -> bool:
