@@ -619,7 +619,9 @@ MUTANTS = [
     # ---- withdrawal and batches
     Mutant("server/settle.py", 'if "closed" in (by_date, stored_state(connection, number)):', "if False:", ARRIVALS),
     Mutant("server/settle.py", "return count < pool", "return count < least", POOL),
-    Mutant("server/settle.py", "last = count < size + pool", "last = count < size", BATCHES),
+    Mutant("server/settle.py", "last = count < size + tail", "last = count < size", BATCHES),
+    Mutant("server/settle.py", "tail = pool if least > 1 else size", "tail = pool", BATCHES),
+    Mutant("server/settle.py", "max(PIECE, Announcement.from_json(text).batch)", "PIECE", BATCHES),
     Mutant("server/settle.py", "if begins and (whole or count < pool):", "if whole or count < pool:", BATCHES),
     Mutant("server/settle.py", "elif count < pool:", "elif False:", BATCHES),
     Mutant("server/settle.py", "begins=not total)", "begins=True)", BATCHES),

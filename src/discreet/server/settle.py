@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sql
 
+from discreet.announcement import Announcement
 from discreet.collection.protocol import Collection
 from discreet.server import database as db
 from discreet.server.database import Database, among, exclusive, insert_of, insert_rows
@@ -126,18 +127,19 @@ def settle_piece(
         age = read_age(connection, number)
         whole = least == 1 or age > LONGEST_WAIT  # nothing is kept back
         pool = least if whole else smallest_pool(least)
-        size = max(PIECE // least, 1) * least
+        size = _piece_size(connection, number, least)
+        tail = pool if least > 1 else size
         closed = closed_keys(connection, number)
-        count = count_waiting(connection, number, size + pool, closed)
+        count = count_waiting(connection, number, size + tail, closed)
         if begins and (whole or count < pool):
             if _too_few(connection, number, least, pool):
                 return Piece(0, last=True)
             closed = close_keys(connection, number)
-            count = count_waiting(connection, number, size + pool, closed)
+            count = count_waiting(connection, number, size + tail, closed)
         elif count < pool:  # another server has settled the rest
             return Piece(0, last=True)
         # never leave fewer than k behind: they would be a small batch
-        last = count < size + pool
+        last = count < size + tail
         settled = size if not last else count if whole else (count // least - 1) * least
         batch = _take_out(connection, number, closed, None if last and whole else settled)
         _spend(connection, number, sorted(w.arrival.code for w in batch if w.arrival.code))
@@ -156,6 +158,15 @@ def settle_piece(
     if last:
         destroy_keys(database.keys, number, closed)
     return Piece(len(rows), last)
+
+
+def _piece_size(connection: sql.Connection, number: int, least: int) -> int:
+    """Reports of one transaction: whole batches, and where all are settled one at least."""
+    if least > 1:
+        return max(PIECE // least, 1) * least
+    announced = sql.select(db.survey.c.announcement).where(db.survey.c.number == number)
+    text = connection.execute(announced).scalar()
+    return PIECE if text is None else max(PIECE, Announcement.from_json(text).batch)
 
 
 def _too_few(connection: sql.Connection, number: int, least: int, pool: int) -> bool:
