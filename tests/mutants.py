@@ -625,6 +625,7 @@ MUTANTS = [
     Mutant("server/settle.py", "if begins and (whole or count < pool):", "if whole or count < pool:", BATCHES),
     Mutant("server/settle.py", "elif count < pool:", "elif False:", BATCHES),
     Mutant("server/settle.py", "begins=not total)", "begins=True)", BATCHES),
+    Mutant("server/desk_acts.py", 'act.fields.get("which") == "all"', "True", "tests/server/test_desk.py"),
     Mutant("server/running.py", "smallest, not total)", "smallest, True)", BATCHES),
     Mutant("server/settle.py", "return 2 * least if least > 1 else 1", "return least", POOL),
     Mutant("server/settle.py", "else (count // least - 1) * least", "else count - least", POOL),

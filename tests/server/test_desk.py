@@ -159,6 +159,30 @@ def test_dangerous_acts_ask_for_the_name(live: Live) -> None:
     assert live.server.surveys.find("jobs") is None
 
 
+def test_settling_keeps_some_back_unless_all_are_chosen(database: Database) -> None:
+    collection = plan()
+    added(database, collection, batch=5)
+    with serving(database, [desk_pages()]) as live:
+        client = entered(live)
+
+        def settle(**fields: str) -> httpx.Response:
+            data = {"confirm": "health", **fields}
+            return client.post("/desk/health/do/settle", data=data, headers=OURS)
+
+        for _ in range(9):
+            assert live.post(report(collection)[0]).status_code == 201
+        for fields in ({}, {"which": "drawn"}):
+            refused = settle(**fields)
+            assert refused.status_code == 409
+            assert "fewer than 10 reports wait" in refused.text
+        assert live.counted() == 0
+        assert live.post(report(collection)[0]).status_code == 201
+        assert settle(which="drawn").is_redirect
+        assert live.counted() == 5
+        assert settle(which="all").is_redirect
+        assert live.counted() == 10
+
+
 def test_the_desk_and_the_command_line_make_the_same_model(live: Live, tmp_path: Path) -> None:
     """The same reports, once through the server and once through files."""
     survey = live.server.surveys.find("jobs")
@@ -167,7 +191,8 @@ def test_the_desk_and_the_command_line_make_the_same_model(live: Live, tmp_path:
     for text in texts:
         assert live.post(text.encode(), "jobs").status_code == 201
     client = entered(live)
-    assert client.post("/desk/jobs/do/settle", data={"confirm": "jobs"}, headers=OURS).is_redirect
+    everything = {"confirm": "jobs", "which": "all"}
+    assert client.post("/desk/jobs/do/settle", data=everything, headers=OURS).is_redirect
     page = client.get("/desk/jobs").text
     assert "40 reports" in page
     served = client.get("/api/v1/surveys/jobs/model").text

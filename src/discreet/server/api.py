@@ -429,7 +429,8 @@ async def settle_survey(
             "small-batch",
             f"fewer than {pool} reports wait. People were told of batches of {least} or more, and "
             f"{least} are kept back at random, so that nobody who sends all others reads the last "
-            "report. Wait, or settle all that wait now: repeat this with anyway=true",
+            "report. Wait, or settle all that wait now: choose that at the desk, or repeat this "
+            "with anyway=true",
         )
     return Settled(settled=await server.settle(survey, 1 if anyway else least))
 

@@ -86,7 +86,8 @@ async def _open(act: Act) -> str:
 
 
 async def _settle(act: Act) -> str:
-    await api.settle_survey(act.request, act.grant, act.survey, anyway=True)
+    everything = act.fields.get("which") == "all"
+    await api.settle_survey(act.request, act.grant, act.survey, anyway=everything)
     return f"/desk/{act.survey.slug}"
 
 
