@@ -546,6 +546,7 @@ MUTANTS = [
     Mutant("server/database.py", "except sqlite3.Error as error:", "except ZeroDivisionError as error:", FULL_DISK),
     Mutant("server/app.py", "if server.failing:", "if False:", FULL_DISK),
     Mutant("server/problems.py", "with suppress(OSError):", "with suppress(ZeroDivisionError):", FULL_DISK),
+    Mutant("serving.py", "if len(self.pipeline) >= AHEAD:", "if False:", "tests/test_serving.py"),
     Mutant("serving.py", '"log_level": "error",', '"log_level": "warning",', DRAFTS),
     Mutant("body_limit.py", "except ClientDisconnect:", "except ZeroDivisionError:", DRAFTS),
     Mutant("body_limit.py", "if self._received <= self.limit or self.judged_by_route:", "if True:", BODIES),

@@ -15,7 +15,8 @@ import h11
 import httptools
 import pytest
 
-from discreet.serving import Patience, body_of, patient_protocol
+from discreet import serving
+from discreet.serving import AHEAD, Patience, body_of, patient_protocol
 
 T = TypeVar("T")
 MEGABYTE = 1_000_000
@@ -200,6 +201,17 @@ def test_long_bodies_of_many_pieces_are_no_headers(library: str) -> None:
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert run(held(library, Patience(), [head, *[chunk] * 100, b"0\r\n\r\n"])) == float("inf")
+
+
+@pytest.mark.parametrize(("requests", "until"), [(AHEAD + 1, float("inf")), (AHEAD + 2, 1)])
+def test_few_requests_may_be_sent_ahead_of_their_answers(requests: int, until: float) -> None:
+    """One is being answered, and each that waits for its turn takes some memory."""
+    assert run(held("httptools", PATIENCE, [GET * requests])) == until
+
+
+def test_twin_without_a_limit_all_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "AHEAD", 1 << 30)
+    assert run(held("httptools", PATIENCE, [GET * 5000])) == float("inf")
 
 
 def test_a_second_request_has_its_own_time(library: str) -> None:

@@ -5,7 +5,8 @@ must be there within ``start`` seconds, and a body of which n bytes have come wi
 rate``. So 37 MB over a slow line get through, and nobody holds a connection by dribbling bytes.
 
 The web server itself limits neither the time for headers nor that for a body which nobody reads,
-nor how long headers are, nor how many connections wait for nothing: :func:`patient_protocol` does.
+nor how long headers are, nor how many connections wait for nothing, nor how many requests are sent
+ahead of their answers: :func:`patient_protocol` does.
 Beyond a number of open connections one is closed for every new one: the one that has waited longest
 for a request, or else the one whose body would be late first. So thousands of idle or dribbling
 ones keep nobody out. :func:`body_of` reads a body for an application and says what is wrong with it
@@ -28,6 +29,9 @@ __all__ += ["trusting", "web_server"]
 
 HEAD = 1 << 16
 """Bytes of an address with all headers at most, and of what may follow a body."""
+
+AHEAD = 16
+"""Requests of one connection that may wait for the answers to earlier ones."""
 
 Stage = Literal["headers", "body", "whole"]
 
@@ -281,6 +285,8 @@ def _on_httptools() -> type[_Patient]:
             return self.cycle is not None and not self.cycle.response_complete
 
         def on_message_begin(self) -> None:
+            if len(self.pipeline) >= AHEAD:  # who reads no answers would fill the memory
+                raise ValueError("too many requests at once")  # which closes the connection
             self._now = "headers"
             super().on_message_begin()
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -207,6 +208,31 @@ def flood(base: str, method: str, path: str) -> bytes:
         except OSError:
             pass
         return line.recv(1 << 16)
+
+
+AHEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 5000
+"""Requests that are sent without waiting for answers."""
+
+
+def send_ahead(base: str, times: int = 40) -> None:
+    """Send requests on one connection and read nothing, until it is closed or nothing is taken."""
+    host, _, port = base.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as line, suppress(OSError):
+        for _ in range(times):
+            line.sendall(AHEAD)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_requests_sent_ahead_leave_the_memory_of_a_server_as_it_is(tmp_path: Path) -> None:
+    with process(tmp_path) as (base, running, _):
+        with client(base) as asking:
+            assert asking.get("/s/plan").status_code == 200
+        before = high_water(running.pid)
+        send_ahead(base)
+        assert high_water(running.pid) - before < 32 << 20
+        with client(base) as asking:
+            assert asking.get("/s/plan").status_code == 200
 
 
 @pytest.mark.slow
