@@ -507,6 +507,8 @@ MUTANTS = [
     Mutant("server/settle.py", "destroy_keys(database.keys, number, closed)", "pass", BATCHES),
     Mutant("server/settle.py", "clear_keys(database, number, orphans=True)", "pass", f"{BATCHES} {DURABLE}"),
     Mutant("server/surveys.py", "    mark_deleted(connection, number)", "    pass", DELETION),
+    Mutant("server/api.py", "tempfile.TemporaryFile()", "tempfile.NamedTemporaryFile(delete=False)",
+           "tests/server/test_killed.py"),
     Mutant("server/running.py", "        await self.erase()\n        self._cleaned", "        self._cleaned", DELETION),
     Mutant("server/running.py", "await _attempt(self.erase(), failures)", "pass", DELETION),
     Mutant("server/erasure.py", 'database.run_alone(database.writing, "VACUUM", wait=True)', "pass", DELETION),

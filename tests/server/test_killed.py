@@ -23,10 +23,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
-from servers import fresh_postgres, plan, report, stored_ids
+from servers import added, client, files_in, fresh_postgres, plan, report, stored_ids
+from test_server_drafts import process
 
+from discreet.server.access import Access
+from discreet.server.arrivals import Arrival, take
 from discreet.server.database import Database
+from discreet.server.intake import Row, packed
+from discreet.server.settle import settle
 from discreet.server.surveys import Surveys
 from discreet.server.tallies import load, recounted, same
 
@@ -105,6 +111,59 @@ def sent(
         return
     finally:
         connection.close()
+
+
+EXPORTING = """
+import os, signal, tempfile
+from discreet.server import api
+write_export = api.write_export
+def write_and_die(*arguments):
+    write_export(*arguments)
+    arguments[-1].flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+api.write_export = write_and_die
+"""
+NAMED = """
+tempfile.TemporaryFile = lambda: tempfile.NamedTemporaryFile(delete=False)
+"""
+"""The obvious way: a file that is deleted when it has been sent."""
+
+
+def files_of_an_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: str = ""
+) -> list[Path]:
+    """Parquet files that are left of a server which was killed before it sent one."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    made = [report(plan())[0] for _ in range(50)]
+    rows = [Row(bytes.fromhex(one.id), one.question, packed(one.value)) for one in made]
+    with Database(f"sqlite:///{tmp_path}/collected.db") as database:
+        database.migrate()
+        number = added(database, plan(), "plan")
+        with database.write() as connection:
+            take(connection, number, False, [Arrival(row) for row in rows])
+        assert settle(database, number, plan(), 1) == len(rows)
+        token = Access(database).make("viewer", "test")
+    with process(tmp_path, EXPORTING + patch) as (base, running, _), client(base) as asking:
+        with pytest.raises(httpx.TransportError):
+            asking.get(
+                "/api/v1/surveys/plan/reports.parquet", headers={"Authorization": f"Bearer {token}"}
+            )
+        running.wait(60)
+    return [path for path, content in files_in(tmp_path).items() if content[:4] == b"PAR1"]
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_during_an_export_leaves_no_file_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert files_of_an_export(tmp_path, monkeypatch) == []
+
+
+@pytest.mark.slow
+def test_twin_a_file_with_a_name_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(files_of_an_export(tmp_path, monkeypatch, NAMED)) == 1
 
 
 def check(url: str, known: set[str], acknowledged: set[str], gone: set[str]) -> None:

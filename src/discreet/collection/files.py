@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,13 +54,16 @@ class ReportFile:
 
     Parameters
     ----------
-    path : path
+    path : path or file
+        A file is one that is opened for writing bytes; it stays open.
     collection : Plan or Questionnaire
     simulated : bool, default False
         Whether a seeded source made the reports; the file says so, and so will their tally.
     """
 
-    def __init__(self, path: str | Path, collection: Collection, simulated: bool = False) -> None:
+    def __init__(
+        self, path: str | Path | IO[bytes], collection: Collection, simulated: bool = False
+    ) -> None:
         import pyarrow.parquet as pq
 
         self.collection = collection

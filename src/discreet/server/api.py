@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 import sqlalchemy as sql
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from discreet.announcement import Announcement
@@ -48,6 +48,8 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/v1/surveys")
 bearer = HTTPBearer(scheme_name="token", auto_error=False)
 MOST_ROWS = 10_000
+PIECE = 1 << 18
+"""Bytes of a file that are read at a time."""
 
 
 def viewer(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
@@ -294,35 +296,42 @@ def predict(
 )
 def export(request: Request, _: Viewer, survey: Found) -> Response:
     """All settled reports in the order of their random ids, for DuckDB, Spark, or `discreet`."""
-    import os
-
-    server = server_of(request)
-    descriptor, path = tempfile.mkstemp(suffix=".parquet")
-    os.close(descriptor)
+    # the system deletes it when it is closed, also where the server is killed
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is sent
     try:
-        write_export(server, survey, path)
+        write_export(server_of(request), survey, file)
+        size = file.seek(0, os.SEEK_END)
     except BaseException:
-        os.unlink(path)
+        file.close()
         raise
-    name = f"{survey.slug}.parquet"
-    return FileResponse(
-        path, media_type=PARQUET, filename=name, background=BackgroundTask(os.unlink, path)
-    )
+    headers = {
+        "Content-Disposition": f'attachment; filename="{survey.slug}.parquet"',
+        "Content-Length": str(size),
+    }
+    return StreamingResponse(read_pieces(file), headers=headers, media_type=PARQUET)
 
 
-def write_export(server: Server, survey: Survey, path: str) -> None:
-    """Write the settled reports to a Parquet file."""
+def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """The content of a file from its beginning, in pieces; it is closed at the end."""
+    with file:
+        file.seek(0)
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def write_export(server: Server, survey: Survey, file: IO[bytes]) -> None:
+    """Write the settled reports as a Parquet file."""
     import numpy as np
 
     collection, invented = survey.collection, survey.simulated
-    with server.database.read() as connection, ReportFile(path, collection, invented) as file:
+    with server.database.read() as connection, ReportFile(file, collection, invented) as written:
         for rows in tallies.stored_rows(connection, survey.number):
             values: list[Any] = [None] * len(rows)
             for _, places, matrix in matrices_of(collection, rows):
                 for place, row in zip(places.tolist(), matrix.tolist(), strict=True):
                     values[place] = row
             ids = np.frombuffer(b"".join(bytes(row.id) for row in rows), np.uint8)
-            file.write([row.question for row in rows], ids.reshape(-1, 16), values)
+            written.write([row.question for row in rows], ids.reshape(-1, 16), values)
 
 
 # ---------------------------------------------------------------- owners
