@@ -223,6 +223,39 @@ def test_a_lost_key_is_refused_at_the_start_and_costs_what_was_not_settled(url: 
             assert live.counted() == 8
 
 
+@pytest.mark.parametrize("begun", [False, True], ids=["no folder", "a folder"])
+def test_a_moved_database_says_where_its_keys_are(begun: bool, tmp_path: Path) -> None:
+    """The folder of the keys follows from the path of the file, which has changed."""
+    before, after = (tmp_path / name / "c.db" for name in "ab")
+    for path in (before, after):
+        path.parent.mkdir()
+    with Database(f"sqlite:///{before}", keys=tmp_path / "keys") as database:
+        database.migrate()
+        number, (made, _) = added(database, plan()), report(plan())
+        with database.write() as connection:
+            row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
+            take(connection, number, False, [Arrival(row)])
+        former = database.keys.folder
+    before.rename(after)
+    with Database(f"sqlite:///{after}", keys=tmp_path / "keys") as database:
+        folder = database.keys.folder
+        assert folder != former
+        if begun:
+            (folder / "batches").mkdir(parents=True)
+        with pytest.raises(LostKeyError) as refused:
+            check_keys(database)
+        text = str(refused.value)
+        if begun:
+            assert f"Move what is in {former / 'batches'} to {folder / 'batches'};" in text
+            (key,) = (former / "batches").iterdir()
+            key.rename(folder / "batches" / key.name)
+        else:
+            assert f"Rename {former} to {folder};" in text
+            former.rename(folder)
+        check_keys(database)
+        assert settle(database, number, plan(), 1) == 1
+
+
 def test_a_key_of_a_failed_transaction_is_taken_by_the_next_one(database: Database) -> None:
     number = added(database, plan())
     rows = [Row(bytes([n]) * 16, 0, b"\0") for n in range(3)]

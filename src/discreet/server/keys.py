@@ -161,14 +161,30 @@ class Keys:
             head, _, digits = path.read_text(encoding="ascii").partition("\n")
         except FileNotFoundError:
             raise LostKeyError(
-                f"{path}: this key is not here, and the database has rows sealed under it. Restore "
-                "it, name the right folder with --keys, or give these rows up with --give-up-lost"
+                f"{path}: this key is not here, and the database has rows sealed under it. "
+                + self._way_out(path)
             ) from None
         except (OSError, ValueError) as error:
             raise LostKeyError(f"{path}: this key cannot be read: {error}") from None
         if head != FORMAT or not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n", digits):
             raise LostKeyError(f"{path}: is not the whole file of a key; restore it from a backup")
         return bytes.fromhex(digits)
+
+    def _way_out(self, path: Path) -> str:
+        """What to do about a missing key, which the folder of a moved database may hold."""
+        for former in sorted(self.folder.parent.glob(f"*/batches/{path.name}")):
+            folder = former.parent.parent
+            rename = f"Rename {folder} to {self.folder}"
+            if self.folder.exists():
+                rename = f"Move what is in {former.parent} to {path.parent}"
+            return (
+                f"It is in {former.parent}, where it was before the database moved. {rename}; if "
+                f"another database still uses {folder}, give these rows up with --give-up-lost"
+            )
+        return (
+            "Restore it, name the right folder with --keys, or give these rows up with "
+            "--give-up-lost"
+        )
 
     def exists(self, name: str) -> bool:
         """Whether the file of a key is in the folder."""
