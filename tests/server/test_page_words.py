@@ -33,6 +33,13 @@ def test_a_language_is_complete_and_puts_in_the_same_values(tag: str) -> None:
         assert all(one.strip() for one in texts(own)), key
 
 
+def test_the_guide_names_the_button_that_sends_a_refused_message_again() -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/serve-a-survey.md").read_text("utf-8")
+    (told,) = (line for line in guide.splitlines() if "a clock that is wrong for a while" in line)
+    assert f"presses “{ENGLISH['sending.again']}”" in told
+    assert "does not send it again by itself" in told
+
+
 def asked() -> tuple[set[str], set[str]]:
     """Keys that the sources name, and the beginnings of those that they put together."""
     keys, starts = set(), set()
