@@ -376,7 +376,7 @@ def test_the_key_of_a_folder_comes_from_the_secret_part_of_the_identity(tmp_path
     kept.finish(own)
 
 
-@pytest.mark.parametrize("damage", ["cut off", "changed", "another file", "of an older version"])
+@pytest.mark.parametrize("damage", ["cut off", "changed", "another file"])
 def test_a_damaged_key_of_a_round_is_named(damage, tmp_path):
     manifest, own = horizontal_manifest(), PARTIES["hospital-a"]
     kept = Folder(tmp_path, manifest)
@@ -389,9 +389,37 @@ def test_a_damaged_key_of_a_round_is_named(damage, tmp_path):
             "cut off": content[:-1],
             "changed": content[:-1] + bytes([content[-1] ^ 1]),
             "another file": kept.read("secret"),
-            "of an older version": own.session(manifest.hash),
         }[damage],
     )
     with pytest.raises(FormatError, match=r"session: the kept key of this round is damaged"):
+        Folder(tmp_path, manifest).join(own)
+    assert kept.read("session"), "what was damaged may be restored"
+    own.forget(manifest.hash)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["as it is", "refused and left"])
+def test_what_an_earlier_version_left_of_a_round_that_never_ended_is_deleted(
+    twin, tmp_path, monkeypatch
+):
+    """It cannot go on; its key lies there in clear, and an unsalted digest of the counts."""
+    if twin:
+        monkeypatch.setattr(Folder, "finish", lambda self, own: None)
+    manifest, own, exact = horizontal_manifest(), PARTIES["hospital-a"], [5, 0, 7]
+    kept = Folder(tmp_path, manifest)
+    session = own.session(manifest.hash)
+    digest = hashlib.sha256(str(exact).encode()).digest()
+    for name, content in {"session": session, "secret": session, "data": digest}.items():
+        kept.write(name, content)
+    kept.write("submission.body", b"under this key")
+    assert recovered(tmp_path, [exact]) == [exact]
+    with (
+        pytest.raises(FormatError, match="was written by another version; agree on a new round"),
+        Folder(tmp_path, manifest).held(own),
+    ):
+        raise AssertionError("the round went on")
+    assert (recovered(tmp_path, [exact]) == [exact]) == twin
+    assert (session in bytes_below(tmp_path)) == twin
+    assert (kept.read("submission.body") is not None) == twin
+    with pytest.raises((ProtocolError, FormatError), match=None if twin else "finished this round"):
         Folder(tmp_path, manifest).join(own)
     own.forget(manifest.hash)

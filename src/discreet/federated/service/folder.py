@@ -38,6 +38,8 @@ BODIES = (".body", ".part", ".draft")
 SECRETS = ("session", "secret", "data", "digest")
 """Deleted first: the party's key for this round, what blinds ids in an alignment, and the codes of
 data and ids under these keys."""
+UNSEALED_BYTES = 32
+"""Of the key of a round as earlier versions kept it: in clear, beside a digest of the data."""
 NAME_DIGITS = 32
 """Hexadecimal digits of an agreement's hash that name the folder of its round."""
 
@@ -92,7 +94,12 @@ class Folder:
                 "late", f"{own.name} has finished this round; its key for it is deleted"
             )
         self._tidy_finished_rounds()
-        kept = self.read_secret(own, "session")
+        try:
+            kept = self.read_secret(own, "session")
+        except FormatError:
+            if len(self.read("session") or b"") == UNSEALED_BYTES:
+                self.finish(own)  # it cannot go on, and would leave what confirms a guess
+            raise
         if kept is None:
             self.write_secret(own, "session", own.session(self.manifest.hash))
         else:
