@@ -446,6 +446,7 @@ MUTANTS = [
     Mutant("federated/service/folder.py", "hmac.digest(self._session, content, \"sha256\"), self",
            "__import__(\"hashlib\").sha256(content[14:]).digest(), self", LEFT),
     Mutant("federated/service/folder.py", "self.finish(own)  # it cannot go on", "pass  #", LEFT),
+    Mutant("federated/service/folder.py", "            sync_folder(self.path)", "            pass", LEFT),
     Mutant("federated/service/folder.py", "self.write(name, sealed(key, content))", "self.write(name, content)", LEFT),
     Mutant("federated/service/folder.py", "key = own.derive_storage_key(self.manifest.hash, name)", "key = bytes(32)",
            LEFT),

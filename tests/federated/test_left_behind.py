@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import hmac
 import math
+import os
 import shutil
+import stat
 import threading
 
 import numpy as np
@@ -374,6 +376,25 @@ def test_the_key_of_a_folder_comes_from_the_secret_part_of_the_identity(tmp_path
         unsealed(bytes(32), content)
     assert opens(own.signing.private_bytes_raw())
     kept.finish(own)
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="folders are not synced here")
+def test_what_is_deleted_at_the_end_does_not_come_back_after_a_power_cut(tmp_path, monkeypatch):
+    """Names that were removed are gone for good only when their folder was synced after that."""
+    manifest, own, sync, kept_by_disk = horizontal_manifest(), PARTIES["hospital-a"], os.fsync, []
+
+    def synced(file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            kept_by_disk.append(set(os.listdir(file)))
+        sync(file)
+
+    kept = Folder(tmp_path, manifest)
+    kept.join(own)
+    kept.same([1, 2, 3])
+    kept.write("submission.body", b"under this key")
+    monkeypatch.setattr(os, "fsync", synced)
+    kept.finish(own)
+    assert kept_by_disk[-1] == {"party", "finished"}
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "another file"])

@@ -18,10 +18,10 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from discreet.documents import move_atomic, private_folder, replacing, write_atomic
+from discreet.documents import move_atomic, private_folder, replacing, sync_folder, write_atomic
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
@@ -132,6 +132,8 @@ class Folder:
         for path in list(self.path.iterdir()):
             if path.suffix in BODIES:
                 path.unlink(missing_ok=True)
+        with suppress(OSError):  # the round has ended all the same
+            sync_folder(self.path)
 
     def same(self, *contents: object) -> None:
         """Refuse other data than what the round was begun with.
