@@ -8,6 +8,7 @@ says of two people is a product over the groups, so that a sum over many sheets 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 
@@ -25,6 +26,8 @@ MAX_CELLS = 1 << 23
 """Of the grid; where more were needed, it is coarser, which bounds delta less closely."""
 MAX_PAIRS = 27
 """Pairs of people that are tried; with more, a bound for all of them is computed."""
+MAX_TERMS = 3**10
+"""Different terms that a sheet may add; with more, nothing is computed and delta is 1."""
 FLOAT_SLACK = 1e-5
 """Part of delta that stands for the rounding of floats in a power of a Fourier transform."""
 
@@ -62,9 +65,13 @@ class SheetBlanket:
         Returns
         -------
         float
-            An upper bound, for the worst pair of people.
+            An upper bound, for the worst pair of people; 1 where groups that differ from each
+            other are too many to convolve.
         """
-        return max(self._delta(pair, people, epsilon) for pair in self._pairs())
+        pairs = self._pairs()
+        if max(map(_most_terms, pairs)) > MAX_TERMS:
+            return 1.0
+        return max(self._delta(pair, people, epsilon) for pair in pairs)
 
     def _pairs(self) -> list[tuple[Cells, ...]]:
         """Pairs of people of which one is the worst: in each group they gave the rarest answers.
@@ -114,12 +121,23 @@ class SheetBlanket:
     def _term(self, pair: tuple[Cells, ...], epsilon: float) -> tuple[Floats, Floats]:
         """What one sheet adds, (R(x) - exp(epsilon) R(x')) / blanket, and with what chance."""
         hidden = math.prod(1 - theta for theta, _, _ in self.groups)
-        values, chances = [0.0], [1 - hidden]
-        for cells in product(*pair):
-            chance, own, other = (math.prod(column) for column in zip(*cells, strict=True))
-            values.append(own - math.exp(epsilon) * other)
-            chances.append(hidden * chance)
-        return np.array(values), np.array(chances)
+        likelier, chances = np.ones((2, 1)), np.ones(1)
+        for cells in sorted(pair):  # groups that are alike follow each other: equal terms are one
+            chance, *factors = np.array(cells).T
+            both = [np.outer(*one).ravel() for one in zip(likelier, factors, strict=True)]
+            likelier, place = np.unique(both, axis=1, return_inverse=True)
+            weights = np.outer(chances, chance).ravel()
+            chances = np.zeros(likelier.shape[1])
+            np.add.at(chances, place.ravel(), weights)
+        own, other = likelier
+        values = own - math.exp(epsilon) * other
+        return np.append(0.0, values), np.append(1 - hidden, hidden * chances)
+
+
+def _most_terms(pair: tuple[Cells, ...]) -> int:
+    """Different terms at most: of groups that are alike, it matters how many are in which cell."""
+    alike = Counter(pair).values()
+    return math.prod((groups + 1) * (groups + 2) // 2 for groups in alike)
 
 
 def _tilted(values: Floats, chances: Floats, tilt: float) -> tuple[Floats, float]:

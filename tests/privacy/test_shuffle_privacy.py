@@ -401,6 +401,40 @@ def test_many_uneven_groups_are_bounded_at_once():
     assert three.delta(50, 0.5) <= above.delta(50, 0.5)
 
 
+def test_groups_that_are_alike_are_not_multiplied_out():
+    """Twenty groups of two answers have 231 different terms, not three to the twentieth."""
+    alike, other = (0.1, 0.5, 0.5), (0.3, 0.2, 0.4)
+    few = SheetBlanket((alike, other, alike))
+    for pair in few._pairs():
+        hidden = 0.9 * 0.7 * 0.9
+        whole = [(1 - hidden, 0.0)]
+        for cells in itertools.product(*pair):
+            chance, own, others = (math.prod(column) for column in zip(*cells, strict=True))
+            whole.append((hidden * chance, own - math.exp(0.2) * others))
+        values, chances = few._term(pair, 0.2)
+        assert len(values) < len(whole)
+        assert chances.sum() == pytest.approx(1)
+        for tilt in (0.1, 1.0, 2.5):  # equal transforms: the same law
+            transform = sum(chance * math.exp(tilt * value) for chance, value in whole)
+            assert chances @ np.exp(tilt * values) == pytest.approx(transform, rel=1e-12)
+    ten = SheetBlanket((alike,) * 10)
+    assert len(ten._term(ten._pairs()[0], 0.2)[0]) <= 67
+    schema = Schema(
+        [Categorical(f"q{k}", ["x", "y"], optional=False) for k in range(19)], "c", ["no", "yes"]
+    )
+    groups = [Group((name,), theta="1/10") for name in (*schema.names, "c")]
+    made = Questionnaire(schema, groups, shuffled=Shuffle(0.5, 1e-6, 5_000))
+    assert made.guarantee.epsilon == 0.5
+
+
+def test_too_many_groups_that_differ_have_the_bound_that_knows_epsilon_only():
+    blanket = SheetBlanket(tuple((0.1 + k / 100, 0.2, 0.2) for k in range(11)))
+    assert blanket.delta(5_000, 1.0) == 1.0
+    clones = delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), 5_000, 1.0)
+    assert is_kept(blanket, 5_000, 1.0, clones)
+    assert not is_kept(blanket, 5_000, 1.0, clones * (1 - 1e-9))
+
+
 @pytest.mark.slow
 def test_a_sheet_may_reveal_what_the_shuffle_allows():
     shuffle = Shuffle(1.0, 1e-6, 5_000)
