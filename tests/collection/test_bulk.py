@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.collection import bulk
+from discreet.collection.batches import Answers
 from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import BATCH, COLUMNS, ReportFile, read_reports
 from discreet.collection.report import Report
+from discreet.collection.shuffle_batches import MAX_BATCHES
 from discreet.collection.simulation import answers
 from discreet.collection.tally import Tally
 from discreet.datasets import mortgage
@@ -240,6 +243,26 @@ def test_files_with_and_without_batch_marks_are_tallied_together(
     pq.write_table(wrong, tmp_path / "wrong.parquet")
     with pytest.raises(FormatError, match=r"of shuffled reports, batch \(16 bytes\)"):
         tally_parquet(plan, tmp_path / "wrong.parquet")
+
+
+def test_a_file_in_which_every_report_has_another_mark_is_counted_in_one_pass(plan: Plan) -> None:
+    """As anyone can write it. Twin: a pass for every mark takes a hundred times as long."""
+    number = 1 << 17
+    value = [0] * plan.questions[0].width
+    marks = np.arange(2 * number, dtype=np.uint64).view("V16").tolist()
+    batch = pa.record_batch(
+        {
+            "question": pa.array(np.zeros(number, np.int32)),
+            "value": pa.array([value] * number, pa.list_(pa.int64())),
+            BATCH: pa.array(marks, pa.binary()),
+        }
+    )
+    answers = Answers(plan.questions, batch)
+    begun = time.process_time()  # of this process: it does not matter what else runs
+    sizes = answers.batch_sizes()
+    assert time.process_time() - begun < 3
+    assert len(sizes) == MAX_BATCHES
+    assert sizes.smallest(number) == 0
 
 
 @pytest.mark.slow

@@ -58,10 +58,11 @@ class Answers:
             How often each answer was sent; once if not given.
         """
         weight = self.valid.astype(np.int64) if times is None else np.where(self.valid, times, 0)
+        reports = np.zeros(len(self._marks), np.int64)
+        np.add.at(reports, self._places, weight)
         found = BatchSizes()
-        for place, mark in enumerate(self._marks):
-            if reports := int(weight[self._places == place].sum()):
-                found.add(mark, reports)
+        for place in np.flatnonzero(reports).tolist():
+            found.add(self._marks[place], int(reports[place]))
         return found
 
     def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
