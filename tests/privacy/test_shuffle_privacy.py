@@ -417,8 +417,9 @@ def test_groups_that_are_alike_are_not_multiplied_out():
         for tilt in (0.1, 1.0, 2.5):  # equal transforms: the same law
             transform = sum(chance * math.exp(tilt * value) for chance, value in whole)
             assert chances @ np.exp(tilt * values) == pytest.approx(transform, rel=1e-12)
-    ten = SheetBlanket((alike,) * 10)
-    assert len(ten._term(ten._pairs()[0], 0.2)[0]) <= 67
+    ten, mixed = SheetBlanket((alike,) * 10), SheetBlanket((alike, (0.3, 0.2, 0.2)) * 4)
+    assert len(ten._term(ten._pairs()[0], 0.2)[0]) == 1 + 66
+    assert len(mixed._term(mixed._pairs()[0], 0.2)[0]) == 1 + 15 * 15
     schema = Schema(
         [Categorical(f"q{k}", ["x", "y"], optional=False) for k in range(19)], "c", ["no", "yes"]
     )

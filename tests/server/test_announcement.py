@@ -114,6 +114,9 @@ def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
     groups = make_plan(schema(), 1.0, 1000, Choices(assignment="groups"))
     with pytest.raises(SchemaError, match="a link carries no group"):
         told(groups).check(groups)
+    shuffled = make_plan(schema(), 1.0, 1000, Choices(shuffled=1e-6))
+    with pytest.raises(PrivacyError, match="rests on an anonymiser between people"):
+        told(shuffled).check(shuffled)
     read = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"], inferred=True)
     inferred = Questionnaire(read, [Group(names, theta=0.5)])
     with pytest.raises(PrivacyError):
