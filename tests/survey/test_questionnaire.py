@@ -13,6 +13,7 @@ from discreet import Categorical, EstimationError, FormatError, PrivacyError, Sc
 from discreet.announcement import Asked, Words
 from discreet.errors import DiscreetError
 from discreet.privacy import rounded_up
+from discreet.shuffling import Shuffle
 from discreet.survey.form import Wording, form_of, instructions, texts_in
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -99,6 +100,59 @@ def test_devices_draw_with_integers_over_two_to_the_64(survey):
     body["channels"][0]["theta"] = str(2**64 - 1)
     del body["digest"]
     with pytest.raises(PrivacyError, match="otherwise than promised"):
+        Questionnaire.from_json(json.dumps(body))
+
+
+SHUFFLED = {
+    "two groups": [Group(("a", "b"), epsilon="shuffled"), Group(("c",), epsilon="shuffled")],
+    "uneven": [Group(("a", "b"), epsilon="shuffled"), Group(("c",), theta="1/10")],
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_a_shuffled_questionnaire_keeps_the_channels_that_were_published(name, monkeypatch):
+    """An earlier version computed less closely what the shuffle allows; its sheets still count."""
+    laws = [PersonalLaw(("a",), (1, 3))] if name == "uneven" else []
+    shuffle = Shuffle(1.0, 1e-6, 3_000)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Questionnaire, "_sheet_blanket", lambda self, channels: None)
+        published = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)
+        text, alone = published.to_json(), published.guarantee.alone
+    now = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)
+    assert now.guarantee.alone > alone
+    again = Questionnaire.from_json(text)
+    assert (again.digest, again.to_json()) == (published.digest, text)
+    assert again.guarantee.alone == alone
+    assert (
+        again.channels[0].threshold == published.channels[0].threshold < now.channels[0].threshold
+    )
+    assert Questionnaire.from_json(again.canonical()).digest == published.digest
+    # twins: a theta that breaks the promise, that estimates nothing, that is none
+    most = now.channels[0].threshold
+    for theta in (str(most + 1), str(2**64), "9" * 20, "0", "a", "-1"):
+        body = json.loads(text)
+        body["channels"][0]["theta"] = theta
+        del body["digest"]
+        with pytest.raises((PrivacyError, EstimationError)):
+            Questionnaire.from_json(json.dumps(body))
+    if name == "uneven":  # the theta of the second group is written in the group
+        body = json.loads(text)
+        body["channels"][1]["theta"] = "1844674407370955160"
+        del body["digest"]
+        with pytest.raises(PrivacyError, match="otherwise than promised"):
+            Questionnaire.from_json(json.dumps(body))
+
+
+def test_a_published_channel_that_reveals_more_is_refused():
+    """Warner's model with a small theta says the opposite of the truth, nearly always."""
+    groups = [
+        Group(("a",), model="related", epsilon="shuffled"),
+        Group(("b", "c"), theta="1/10"),
+    ]
+    body = json.loads(Questionnaire(BITS, groups, shuffled=Shuffle(1.0, 1e-6, 3_000)).to_json())
+    body["channels"][0]["theta"] = str(2**50)
+    del body["digest"]
+    with pytest.raises(PrivacyError, match="let each reveal less"):
         Questionnaire.from_json(json.dumps(body))
 
 

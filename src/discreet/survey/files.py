@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 from discreet.documents import Body, load
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import LARGEST_TOTAL, rational
+from discreet.mechanisms.oracle import share
 from discreet.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.shuffling import Shuffle
 from discreet.survey.group import GroupBody
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.response import Response
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
 __all__ = ["body_of", "questionnaire_of"]
 
 Weight = int | float | str
+WORD = re.compile(r"[0-9]{1,20}")
 OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
 
 
@@ -104,9 +108,7 @@ def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
         **{name: getattr(schema, name) for name in OPTIONS[:3]},
         "missing_tokens": list(schema.missing_tokens),
         "inferred": schema.inferred,
-        "channels": [
-            {"model": channel.name, **channel.parameters()} for channel in questionnaire.channels
-        ],
+        "channels": _stated(questionnaire.channels),
     }
 
 
@@ -132,15 +134,38 @@ def questionnaire_of(text: str | bytes) -> Questionnaire:
     from discreet.survey.questionnaire import VERSION
 
     body = load(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
-    made = _made(body)
-    stated = body.channels
-    actual = [{"model": channel.name, **channel.parameters()} for channel in made.channels]
-    if stated is not None and stated != actual:
+    made, stated = _made(body), body.channels
+    if stated is not None and stated != _stated(made.channels):
+        made = made.with_channels(_channels_as_published(made, stated))
+    if stated is not None and stated != _stated(made.channels):
         raise PrivacyError(
             "the channels of this questionnaire are not those of its theta and laws; a device "
             "would randomize otherwise than promised. Remove 'channels' and check again"
         )
     return made
+
+
+def _stated(channels: Sequence[Response]) -> list[dict[str, Any]]:
+    return [{"model": channel.name, **channel.parameters()} for channel in channels]
+
+
+def _channels_as_published(
+    made: Questionnaire, stated: Sequence[dict[str, Any]]
+) -> tuple[Response, ...]:
+    """Channels whose theta is the stated one, where the shuffle decides it.
+
+    What a shuffle allows is computed less closely by some versions than by others. Sheets that were
+    sent are counted by the channels that people were shown.
+    """
+    channels = list(made.channels)
+    for number, (group, one) in enumerate(zip(made.groups, stated, strict=False)):
+        theta = str(one.get("theta"))
+        if group.epsilon != "shuffled" or not WORD.fullmatch(theta):
+            continue
+        if int(theta) <= channels[number].threshold:
+            channels[number] = replace(channels[number], theta=share(int(theta)))
+            channels[number].check_estimable()
+    return tuple(channels)
 
 
 def _made(body: QuestionnaireBody) -> Questionnaire:

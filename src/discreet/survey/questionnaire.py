@@ -12,9 +12,10 @@ place, the groups, and for each group how often the truth is sent.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -290,6 +291,22 @@ class Questionnaire(CollectionDocument):
             return channels, self._blanket(channels)
 
         return self.shuffled.best(made)
+
+    def with_channels(self, channels: Sequence[Response]) -> Self:
+        """The same with other channels, which must keep what the shuffle promises.
+
+        Parameters
+        ----------
+        channels : sequence of Response
+            One for each group.
+        """
+        made = copy.copy(self)
+        vars(made).clear()
+        vars(made).update({one.name: getattr(self, one.name) for one in fields(self)})
+        vars(made)["channels"] = tuple(channels)
+        if made.shuffled is not None:
+            made.shuffled.check(made.blanket)
+        return made
 
     def _channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
         sizes, laws = [], []
