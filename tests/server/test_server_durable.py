@@ -126,7 +126,8 @@ TWIN = "import discreet.documents as d; d._sync = lambda *_: None"
 def key_before_201(folder: Path, twin: str = "") -> str:
     """What happens to the first key of a batch before the report sealed under it is answered.
 
-    Letters in order: k its file is written, s it is synced, f its folder is, c the database is.
+    Letters in order: k its file is written, s it is synced, f its folder is, g the one above and
+    h the one in which all keys are; c the database is.
     """
     collection = plan()
     (folder / "plan.json").write_text(collection.to_json())
@@ -166,6 +167,10 @@ def key_before_201(folder: Path, twin: str = "") -> str:
             letters += "s"
         elif re.search(r"\bfsync\(\d+<[^>]*/batches>", line):
             letters += "f"
+        elif re.search(r"\bfsync\(\d+<[^>]*/collected\.db\.keys>", line):
+            letters += "g"
+        elif re.search(rf"\bfsync\(\d+<{re.escape(str(folder.resolve()))}>", line):
+            letters += "h"
         elif re.search(r"\bfdatasync\(\d+<[^>]*collected\.db-wal>", line):
             letters += "c"
     return letters
@@ -175,7 +180,7 @@ def key_before_201(folder: Path, twin: str = "") -> str:
 @pytest.mark.tools
 def test_a_key_is_on_the_disk_before_what_it_seals_is_acknowledged(tmp_path: Path) -> None:
     letters = key_before_201(tmp_path)
-    assert re.search(r"skf.*c$", letters), letters
+    assert re.search(r"skfgh.*c$", letters), letters
 
 
 @pytest.mark.slow

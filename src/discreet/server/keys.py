@@ -133,9 +133,12 @@ class Keys:
         text = f"{FORMAT}\n{secret.hex()}\n"
         path = self._path(name)
         try:
+            missing = [one for one in self.folder.parents if not one.exists()]
             if not write_atomic(path, text, private=True, exclusive=True):
                 raise FormatError(f"{path}: there is a key of this name already")
-            sync_folder(path.parent.parent)
+            for one in (path.parent, self.folder, *missing):  # folders are names in folders, too
+                with suppress(PermissionError):  # it may be written to and not read
+                    sync_folder(one.parent)
         except FormatError as error:
             raise KeysError(str(error)) from None
         except OSError as error:
