@@ -525,6 +525,8 @@ MUTANTS = [
     Mutant("server/sealed_arrivals.py", "HEAD.pack(invited, code, identity, 0, 0).ljust(len(content), b\"\\0\")", "content", ARRIVALS),
     Mutant("server/sealed_arrivals.py", "0, 0).ljust(len(content), b\"\\0\")", "0, 0)", ARRIVALS),
     Mutant("server/sealed_arrivals.py", "if number in states or not keys.exists(name):", "if True:", DURABLE),
+    Mutant("server/sealed_arrivals.py", "keys.forget_batches(survey, (batch_key_name(survey, number) for number in live))", "pass", BATCHES),
+    Mutant("server/keys.py", "in (path.parent, self.folder, *missing):", "in (path.parent, *missing[:0]):", DURABLE),
     Mutant("server/keys.py", "return nonce + self._seals.encrypt(nonce, content, mark)", "return nonce + content + bytes(16)", BATCHES),
     Mutant("server/access.py", ".where(here.hash == _hash(once), here.kind == \"once\")",
            ".where(here.hash == _hash(once))", f"{ACCESS} tests/server/test_desk.py"),

@@ -34,7 +34,7 @@ from discreet.server.database import Database
 from discreet.server.intake import Row, packed
 from discreet.server.invitations import code_hash, invite
 from discreet.server.keys import Key, Keys, batch_key_name
-from discreet.server.sealed_arrivals import CODE, REPORT, count_waiting
+from discreet.server.sealed_arrivals import CODE, REPORT, count_waiting, live_keys
 from discreet.server.settle import LONGEST_WAIT, settle, settle_piece
 from discreet.server.tallies import start
 
@@ -511,6 +511,18 @@ def test_a_key_ends_with_the_transaction_that_settles_its_batch(database: Databa
     assert len(database.keys.batches()) == 1
     assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
     assert database.keys.batches() == []
+
+
+def test_a_key_that_another_server_destroyed_is_kept_in_no_memory(postgres: str) -> None:
+    url = fresh_postgres(postgres)
+    with Database(url) as one, Database(url) as two:
+        one.migrate()
+        _, collection, number = arrived(one)
+        assert len(one.keys._loaded) == 1
+        assert settle_piece(two, number, collection, 1) == (PEOPLE, True)
+        with one.read() as connection:  # whatever it does next with the survey
+            assert live_keys(connection, number) == {}
+        assert one.keys._loaded == two.keys._loaded == {}
 
 
 def test_a_code_that_comes_twice_in_one_transaction_is_used_once(database: Database) -> None:
