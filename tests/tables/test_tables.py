@@ -26,7 +26,7 @@ from discreet.errors import DiscreetError, FormatError, SchemaError
 from discreet.schema import Categorical, Numeric, Schema, text_of
 from discreet.statistics import Statistics
 from discreet.tables.counting import count, pairs
-from discreet.tables.engines import arrow_batches, open_table, ordered_batches
+from discreet.tables.engines import arrow_batches, open_table
 from discreet.tables.in_memory import Contents
 
 Row = dict[str, Any]
@@ -295,21 +295,6 @@ def test_quotes_line_breaks_and_a_byte_order_mark_in_csv(tmp_path: Path) -> None
     path.write_bytes('\ufeffc,"y"\r\n"two\nlines",no\r\n" x ",no\r\n"say ""hi""",no\r\n'.encode())
     schema = Schema([Categorical("c", ["two\nlines", " x ", 'say "hi"'])], "y", ["no"])
     assert count(path, schema).tables["c"].counts.tolist() == [[1, 1, 1, 0]]
-
-
-@pytest.mark.parametrize(("lines", "pieces"), [(500, 5500), (9000, 300)])
-def test_long_texts_that_look_like_rows_are_texts_wherever_they_lie(
-    tmp_path: Path, lines: int, pieces: int
-) -> None:
-    """A file that several threads begin to read in the middle of such a text was refused."""
-    path = tmp_path / "long.csv"
-    text = '"' + "a,9,no\n" * lines + '",2,yes\n'
-    path.write_text("c,n,y\n" + (text + "a,1,no\n" * 10) * pieces)
-    schema = Schema([Categorical("c", ["a"])], "y", ["no", "yes"], unseen="other")
-    found = count(path, schema)
-    assert found.tables["c"].counts.tolist() == [[10 * pieces, 0, 0], [0, pieces, 0]]
-    numbers = [n for b in ordered_batches(str(path), ["n"]) for n in b.column("n").to_pylist()]
-    assert numbers == (["2"] + ["1"] * 10) * pieces
 
 
 def test_missing_as_category_and_features_that_are_not_optional_have_their_cells() -> None:

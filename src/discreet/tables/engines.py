@@ -185,21 +185,12 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
         engine.con.register("rows", arrow_table(source))
         return engine.table("rows")
     path = os.fspath(source)
-    with reading(source):
-        if kind == "parquet":
-            return parquet_table(engine, [glob.escape(file) for file in files_of(path)])
-        return _csv_table(engine, path, typed=typed)
-
-
-def _csv_table(engine: Any, path: str, *, typed: bool = False, parallel: bool = True) -> Any:
-    """CSV files as a table of DuckDB.
-
-    In parallel it begins at several places of a file at once, and may refuse a file whose long
-    texts in quotes look like rows.
-    """
     files = files_of(path)
     names = [glob.escape(file) for file in files]
-    return engine.read_csv(names, **_csv_options(files, typed), parallel=parallel)
+    with reading(source):
+        if kind == "parquet":
+            return parquet_table(engine, names)
+        return engine.read_csv(names, **_csv_options(files, typed))
 
 
 def parquet_table(engine: Any, names: str | Sequence[str]) -> Any:
@@ -248,19 +239,11 @@ def open_rows(
         _refuse_differing_parts(rows.get_backend(), source, wanted)
     if kind != "csv":
         return rows
-    try:
-        return _parsed(rows if others else rows.select(*wanted), source)
-    except FormatError:
-        rows = _csv_table(rows.get_backend(), os.fspath(source), parallel=False)
-    return _parsed(rows if others else rows.select(*wanted), source)
-
-
-def _parsed(rows: Any, source: Any) -> Any:
-    """The rows of a CSV file, parsed once and for all."""
     engine = rows.get_backend()
+    kept = engine.compile(rows if others else rows.select(*wanted))
     with reading(source):
         # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
-        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {engine.compile(rows)}")
+        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
     return engine.table("parsed_rows")
 
 
@@ -338,8 +321,6 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
     if kind_of(source) not in ("csv", "parquet"):
         raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
     table = open_table(source)
-    if kind_of(source) == "csv":  # what is given away cannot be read again
-        table = _csv_table(table.get_backend(), source, parallel=False)
     names = table.columns if names is None else names
     try:
         _require_columns(table, names, source)
