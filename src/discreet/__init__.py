@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers from data nobody has to reveal.
+"""Naive Bayes classifiers trained under differential privacy: central, local, survey, federated.
 
 The public names; each is imported when it is first used, so that ``import discreet`` stays quick.
 """

@@ -1,4 +1,4 @@
-"""The words around a collection: who asks, what for, in which languages, until when.
+"""Announcements: the texts, languages and dates of a collection, and how it is run.
 
 A plan or questionnaire says what is computed; the announcement says it to people. It is public,
 sealed, and names the digest of the document that it announces. What decides about privacy is in it
@@ -32,7 +32,7 @@ Withdrawal = Literal["none", "blind", "open"]
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
-"""Marks that turn the direction of what follows: “yes” could be read as “no”."""
+"""Marks that change the direction of the text after them: “yes” could be read as “no”."""
 LONGEST = 20_000
 """Characters of one text."""
 REPORT = 1 << 16
@@ -66,7 +66,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Words:
-    """What people read in one language.
+    """The texts of an announcement in one language.
 
     Parameters
     ----------
@@ -104,14 +104,14 @@ class Announcement(Document):
     contact : str
         How to reach them.
     words : mapping of language to Words
-        A questionnaire's own wording stands where a text is empty.
+        If a text is empty, the questionnaire's own wording is shown.
     language : str
-        The one that is shown to those who speak none of the others; the first if not given.
+        The default language; the first one if not given.
     opens, closes : str
         Days (YYYY-MM-DD), both included; empty for no limit.
     deletes : str
-        The day by which the collector promises to have deleted all reports; nobody is asked after
-        it. Empty where none is promised.
+        The day by which the collector promises to have deleted all reports; the survey is closed
+        after it. Empty for no promise.
     entry : {"anyone", "invited"}
         Whether a report needs the code of an invitation.
     withdrawal : {"none", "blind", "open"}
@@ -120,7 +120,7 @@ class Announcement(Document):
     batch : int, default 100
         Reports are settled in batches of at least this many, drawn from twice as many or more.
     unprotected : bool, default False
-        Ask although nothing is promised; people are told so first.
+        Ask although nothing is guaranteed; respondents are informed first.
     """
 
     collection: str
@@ -175,7 +175,7 @@ class Announcement(Document):
 
     @classmethod
     def plain(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
-        """An announcement without words of its own, for a collection that is served as it is."""
+        """Make an announcement without own texts, for a collection that is served as it is."""
         title = getattr(collection, "title", "") or name
         introduction = getattr(collection, "introduction", "")
         words = {"en": Words(title, introduction)}
@@ -184,7 +184,7 @@ class Announcement(Document):
     # ---------------------------------------------------------------- with its collection
 
     def check(self, collection: Collection) -> None:
-        """Refuse what cannot be answered honestly in a browser, and words that do not fit.
+        """Raise if the collection cannot be answered in a browser, or the texts do not fit it.
 
         Parameters
         ----------
@@ -256,14 +256,14 @@ class Announcement(Document):
                 raise SchemaError(f"{language}: has no words for {', '.join(lacking)}")
 
     def guarantee(self, collection: Collection) -> Guarantee:
-        """What people are promised, with what running it this way assumes."""
+        """Return the guarantee for respondents, with the assumptions of this announcement."""
         promised = collection.guarantee
         if self.withdrawal != "open":
             return promised
         return replace(promised, assumptions=(*promised.assumptions, OPEN_WITHDRAWAL))
 
     def on(self, day: date) -> Literal["draft", "open", "closed"]:
-        """What the dates say about one day: too early, open, or over."""
+        """Return the state of the survey on a day, by its dates."""
         if self.opens and day < date.fromisoformat(self.opens):
             return "draft"
         if self.closes and day > date.fromisoformat(self.closes):
@@ -271,7 +271,7 @@ class Announcement(Document):
         return "closed" if self.overdue(day) else "open"
 
     def overdue(self, day: date) -> bool:
-        """Whether on this day everything should have been deleted, by what people were told."""
+        """Whether the promised day of deletion is past."""
         return bool(self.deletes) and day > date.fromisoformat(self.deletes)
 
     # ---------------------------------------------------------------- files
@@ -316,7 +316,7 @@ def _texts(value: Any) -> Sequence[str]:
 
 
 def values_of(collection: Collection, name: str) -> list[str]:
-    """The listed answers of a question as texts; none for a number."""
+    """List the answers of a question as texts; empty for a number."""
     schema = getattr(collection, "original", collection.schema)
     if name == schema.target:
         return [text_of(value) for value in schema.classes]
@@ -325,7 +325,7 @@ def values_of(collection: Collection, name: str) -> list[str]:
 
 
 def example_of(collection: Collection, name: str) -> str:
-    """A commented announcement in YAML for a collection, to be completed by hand.
+    """Make a commented announcement in YAML for a collection, to be completed by hand.
 
     Parameters
     ----------

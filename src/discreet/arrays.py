@@ -1,4 +1,4 @@
-"""The array types that signatures name, in one place."""
+"""Type aliases of NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No route of a server is handed more of a body than it has reason to read.
+"""ASGI middleware that limits how many bytes of a request body reach a route.
 
 :class:`BodyLimit` stands between the web server and the framework and hands on 64 KiB, the longest
 report of a browser, unless the route itself, having seen who asks, allows more
@@ -14,9 +14,9 @@ from typing import Any, Literal
 __all__ = ["ANONYMOUS_BODY", "BodyLimit", "allow_body"]
 
 ANONYMOUS_BODY = 1 << 16
-"""Bytes of a body from somebody who has not shown who they are."""
+"""Limit for unauthenticated requests, in bytes; the longest report of a browser fits."""
 BODY_STATE = "discreet.body"
-"""Where the scope of a request holds how much of its body may be read."""
+"""Key of the ASGI scope under which the limited body is stored."""
 
 Reason = Literal["oversized", "slow"]
 Message = MutableMapping[str, Any]
@@ -25,18 +25,18 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def allow_body(request: Any, limit: int) -> int:
-    """Let a route read so many bytes of its body, and refuse more in its own words.
+    """Set how many bytes of its body a route may read; longer ones the route refuses itself.
 
     Parameters
     ----------
     request : Request
-        Of Starlette; of a server without a :class:`BodyLimit` nothing is changed.
+        Of Starlette. Without a :class:`BodyLimit` this has no effect.
     limit : int
 
     Returns
     -------
     int
-        How many bytes are announced; 0 where that is not said.
+        The announced length in bytes (Content-Length); 0 if there is none.
     """
     state: _LimitedBody | None = getattr(request, "scope", {}).get(BODY_STATE)
     if state is None:
@@ -46,16 +46,16 @@ def allow_body(request: Any, limit: int) -> int:
 
 
 class BodyLimit:
-    """An ASGI application whose routes get no more of a body than they ask for.
+    """ASGI middleware: routes receive at most as many body bytes as they allow.
 
-    A longer body is answered here, and the route is told that its client has left. Clients that
-    do leave are nobody's mistake and no line in a log: lines would say when people came.
+    A longer body is refused here, and the route sees a disconnect. Clients that disconnect
+    themselves are not logged: log lines would reveal when people took part.
 
     Parameters
     ----------
     app : ASGI application
     refuse : callable
-        Makes the answer, an ASGI application, of a reason, ``"oversized"``, and a sentence.
+        Given a reason (``"oversized"``) and a sentence, returns the response, an ASGI app.
     limit : int, default 2^16
         Bytes for routes that do not use :func:`allow_body`.
     """
@@ -80,7 +80,7 @@ class BodyLimit:
 
 
 class _LimitedBody:
-    """The body of one request: counted, and refused where it is longer than may be read."""
+    """The body of one request, counted while it arrives and refused beyond the limit."""
 
     def __init__(
         self, app: BodyLimit, scope: MutableMapping[str, Any], receive: Receive, send: Send
@@ -93,12 +93,12 @@ class _LimitedBody:
         self._received, self._answered, self._refused = 0, False, False
 
     async def receive(self) -> Message:
-        """The next piece, unless it is too much."""
+        """Receive the next chunk; refuse the body if it exceeds the limit."""
         if not self._refused and max(self.declared, self._received) <= self.limit:
             message = await self._receive()
             self._received += len(message.get("body", b""))
             if self._received <= self.limit or self.judged_by_route:
-                return message  # a route that judges for itself sees one piece too much
+                return message  # a route that checks the limit itself sees the excess chunk
         if not self._answered and not self._refused:
             answer = self._refuse("oversized", f"a body may have {self.limit} bytes here")
             await answer(self._scope, self._receive, self._send)
@@ -106,7 +106,7 @@ class _LimitedBody:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Pass an answer on, unless the body was refused."""
+        """Forward the response, unless the body was refused."""
         self._answered = True
         if not self._refused:
             await self._send(message)

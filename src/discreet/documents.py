@@ -1,4 +1,4 @@
-"""Files that travel: versioned JSON that is either read whole or refused with a reason.
+"""Versioned JSON documents, and atomic writing of files.
 
 A document carries its format, its version and the SHA-256 of its canonical bytes. The digest
 finds damage and careless edits; it is not a signature.
@@ -59,7 +59,7 @@ LARGEST = 256 * 1024 * 1024
 UNORDERED = (
     "is a set, whose order, and with it the digest, changes from process to process; write a list"
 )
-"""Why no document is made of a set."""
+"""Why sets are refused in documents."""
 
 LARGEST_YAML = 1 << 20
 """Characters in a hand-written YAML file."""
@@ -68,7 +68,7 @@ LONGEST_KEY_SHOWN = 60
 """Characters of a key that a message repeats."""
 
 LONGEST_DRAFT_NAME = 200
-"""Bytes of a file name that its drafts repeat; file systems allow 255, and drafts add 23."""
+"""Longest file name, in bytes, that its drafts repeat: file systems allow 255, drafts add 23."""
 
 B = TypeVar("B", bound="Body")
 
@@ -83,9 +83,9 @@ class Body(BaseModel):
 
 
 def shape_of(value: type[Any]) -> type[Body]:
-    """The shape on disk of a dataclass whose fields travel as they are.
+    """Make the pydantic model of a dataclass whose fields are written to JSON as they are.
 
-    Dataclasses inside it say ``__pydantic_config__ = STRICT``, to refuse unknown fields as well.
+    Nested dataclasses set ``__pydantic_config__`` to the strict configuration as well.
     """
     hints, shape = get_type_hints(value), dict[str, Any]()
     for one in fields(value):
@@ -98,7 +98,7 @@ def shape_of(value: type[Any]) -> type[Body]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity: it travels as the word ``"inf"``; NaN does not travel at all."""
+    """Convert to JSON values: infinity becomes ``"inf"``; NaN is refused."""
     if isinstance(value, float):
         if math.isnan(value):
             raise FormatError("NaN cannot be written to a file; find out where it came from")
@@ -113,13 +113,13 @@ def _plain(value: Any) -> Any:
 
 
 def canonical(body: Mapping[str, Any]) -> bytes:
-    """The one way to write plain values: sorted keys, no spaces, UTF-8."""
+    """Encode values as canonical JSON: sorted keys, no spaces, UTF-8."""
     text = json.dumps(_plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode()
 
 
 def canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
-    """The exact bytes whose SHA-256 is the digest of a document.
+    """Encode a document as the canonical bytes whose SHA-256 is its digest.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> byte
 
 
 def digest_of(content: bytes) -> str:
-    """SHA-256 of canonical bytes, as ``sha256:<hex>``."""
+    """Compute the SHA-256 of canonical bytes, as ``sha256:<hex>``."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
@@ -169,7 +169,7 @@ class Document(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything the document says; every report to it names it."""
+        """SHA-256 of the document's content; every report names it."""
         return digest_of(self.canonical())
 
     def canonical(self) -> bytes:
@@ -235,7 +235,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
 
 
 def parse(text: str | bytes, kind: str) -> dict[str, Any]:
-    """JSON text to a dictionary, or an error that says why not."""
+    """Parse JSON text to a dictionary, or raise an error that says why not."""
     if len(text) > LARGEST:
         raise FormatError(f"this {kind} has {len(text)} characters, the limit is {LARGEST}")
     try:
@@ -252,7 +252,7 @@ def parse(text: str | bytes, kind: str) -> dict[str, Any]:
 
 
 def _called(value: Any) -> str:
-    """What a value of JSON is called by people who do not know Python."""
+    """Name the type of a JSON value in plain words."""
     if value is None:
         return "nothing"
     kinds = {list: "a list", str: "text", bool: "true or false"}
@@ -270,11 +270,11 @@ MADE_BY = {
     "announcement": "discreet announce --example",
     "ledger": "discreet train --budget-file NAME --budget-total EPSILON",
 }
-"""The commands that write a document of some kind, for those who gave another file."""
+"""For each kind of document, the command that writes it; part of error messages."""
 
 
 MADE_AGAIN_BY = {"party": "discreet federated identity NAME --card"}
-"""For documents that follow from keys which stay."""
+"""For each kind that can be written again from unchanged keys, the command that does it."""
 
 
 def _way_to(kind: str) -> str:
@@ -282,7 +282,7 @@ def _way_to(kind: str) -> str:
 
 
 def _not_json(text: str | bytes, kind: str, error: Exception) -> str:
-    """Why a text is no JSON; nothing of it is quoted, because it may be a table of people."""
+    """Describe why a text is not valid JSON, without quoting it: it may be personal data."""
     begins = text.lstrip()[:1]
     if begins in ("{", b"{"):
         place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
@@ -352,7 +352,7 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
 
 
 def _misshapen(error: ValidationError, shape: type[Body]) -> str:
-    """Where a document does not have its shape; of a misspelt key, the one that was meant."""
+    """Describe where a document does not match its shape; suggest the key for a misspelt one."""
     found = error.errors()
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     where = ".".join(str(part) for part in first["loc"]) or "the top"
@@ -368,7 +368,7 @@ def _misshapen(error: ValidationError, shape: type[Body]) -> str:
 
 
 def _keys(described: Any) -> set[str]:
-    """All keys that a JSON schema knows, at any depth."""
+    """List all keys of a JSON schema, at any depth."""
     if isinstance(described, list):
         return set().union(*map(_keys, described))
     if not isinstance(described, dict):
@@ -377,7 +377,7 @@ def _keys(described: Any) -> set[str]:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a file, with a sentence instead of a traceback where that fails."""
+    """Read a UTF-8 file; raises FormatError with a plain message if that fails."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -436,10 +436,10 @@ def write_atomic(
 def replacing(
     path: str | Path, *, private: bool = False, exclusive: bool = False
 ) -> Iterator[Path]:
-    """Give a new file to write to, which takes the place of ``path`` when all went well.
+    """Yield a new file to write to, which replaces ``path`` if the block succeeds.
 
-    For what is written piece by piece; everything else uses :func:`write_atomic`, whose
-    parameters these are.
+    For files that are written in chunks; otherwise use :func:`write_atomic`, which has the same
+    parameters.
 
     Raises
     ------
@@ -482,7 +482,7 @@ def replacing(
 
 
 def _draft_prefix(target: Path) -> str:
-    """How the names of drafts of a file begin: with its own name, where that is not too long."""
+    """Return the prefix of a file's drafts: its own name, or a hash of it if that is too long."""
     name = target.name
     if len(os.fsencode(name)) > LONGEST_DRAFT_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
@@ -508,7 +508,7 @@ def remove_drafts(path: str | Path) -> None:
 
 
 def move_atomic(source: str | Path, target: str | Path) -> None:
-    """Give a whole file its name, in the place of one that has it; it is on the disk then.
+    """Move a complete file to its final name, replacing an existing one; synced to disk.
 
     Parameters
     ----------
@@ -525,7 +525,7 @@ def move_atomic(source: str | Path, target: str | Path) -> None:
 
 
 def destroy_file(path: str | Path) -> None:
-    """Overwrite a small file with random bytes and remove it; one that is gone is no error.
+    """Overwrite a small file with random bytes and remove it; a missing file is not an error.
 
     What a disk or a file system keeps besides (copies on write, snapshots) is out of reach.
 
@@ -558,9 +558,9 @@ def sync_folder(path: str | Path) -> None:
 
 
 def private_folder(path: str | Path) -> Path:
-    """A folder that exists; it and those above it are made, where missing, for their owner alone.
+    """Create a folder and its missing parents with mode 0700; return the folder.
 
-    The mode of a folder that exists already is its owner's choice and stays.
+    The mode of an existing folder is not changed.
     """
     folder = Path(path)
     try:
@@ -584,14 +584,14 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def json_of_yaml(text: str, kind: str) -> str:
-    """Hand-written YAML to JSON; words stay words, references and dates are not understood."""
+    """Convert hand-written YAML to JSON; words stay text, references are refused."""
     import yaml
 
     if len(text) > LARGEST_YAML:
         raise FormatError(f"this YAML has {len(text)} characters, the limit is {LARGEST_YAML}")
 
     class Plain(yaml.SafeLoader):  # type: ignore[misc]
-        """Without what YAML 1.1 makes of yes, no, on, off, dates and references."""
+        """YAML loader that keeps yes, no, on, off and dates as text and refuses references."""
 
         yaml_implicit_resolvers = {
             first: [(tag, regexp) for tag, regexp in some if tag.rpartition(":")[2] in KEPT]
@@ -625,7 +625,7 @@ def json_of_yaml(text: str, kind: str) -> str:
 
 
 def _yaml_fault(error: Exception) -> str:
-    """Where YAML cannot be read, and what usually helps; nothing of the file is quoted."""
+    """Describe where YAML cannot be read and what usually helps, without quoting the file."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return " ".join(str(error).split())
@@ -645,7 +645,7 @@ KEPT = ("int", "float", "null", "merge")
 
 
 def _words(value: Any, name: str = "a value") -> Any:
-    """Turn the words true and false into values; all other words stay words."""
+    """Convert the words true and false to booleans; other words stay text."""
     if isinstance(value, set):  # !!set
         raise FormatError(f"{name} {UNORDERED}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A schema to be finished by a person: names and types of columns, never a value.
+"""Drafts of schemas from the names and types of columns, to be completed by a person.
 
 What a schema says is public, so it must not come from the data. The names of columns and their
 types are taken from a header, a Parquet file's schema, a database or the types of a frame; bounds,
@@ -53,7 +53,7 @@ features:
 
 @dataclass(frozen=True)
 class Column:
-    """One column, as far as it is known.
+    """A column of a draft, as far as it is known.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Column:
 
     @classmethod
     def of_type(cls, name: str, type_: Any, categories: Iterable[Any] | None = None) -> Column:
-        """What a type says: NumPy's, pandas', polars', Arrow's or a database's.
+        """Make a column from a type of NumPy, pandas, polars, Arrow or a database.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Column:
         return cls(name, type="" if found == "object" else told)
 
     def feature(self) -> Feature:
-        """The feature, if nothing is left open."""
+        """Return the feature; raises if something is left open."""
         if self.kind == "categorical" and self.values is not None:
             return Categorical(self.name, self.values, self.optional)
         if self.kind == "numeric" and self.bounds is not None:
@@ -112,7 +112,7 @@ class Column:
 
     @property
     def dated(self) -> bool:
-        """Whether it holds dates or durations, of which no feature can be made."""
+        """Whether it holds dates or durations, which features do not support."""
         return self.type.lower().startswith(_DATES)
 
     @property
@@ -125,7 +125,7 @@ class Column:
         return [f"{self.name}: lower", f"{self.name}: upper"] if self.bounds is None else []
 
     def to_yaml(self) -> str:
-        """An entry of the list of features."""
+        """Write the column as an entry of the list of features."""
         lines = [f"- name: {_scalar(self.name)}" + (f"  # {self.type}" if self.type else "")]
         if self.dated:
             lines.append("  # dates are not supported: make numbers or text of them, or delete it")
@@ -149,7 +149,7 @@ class Column:
 
 @dataclass(frozen=True)
 class SchemaDraft:
-    """The columns of a table, without anything that its values say.
+    """The columns of a table, without anything read from its values.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class SchemaDraft:
         return cls(tuple(columns), source=whose).aimed(target)
 
     def aimed(self, target: str) -> SchemaDraft:
-        """The same with a class column, which is no feature then.
+        """Return a copy with a class column, which is removed from the features.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class SchemaDraft:
         bounds: Mapping[str, tuple[float, float]] | None = None,
         values: Mapping[str, Sequence[Any]] | None = None,
     ) -> Schema:
-        """The schema, with what was known without the data.
+        """Make the schema, completed with what is known without the data.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class SchemaDraft:
         return Schema([one.feature() for one in columns], draft.target, known or ())
 
     def to_yaml(self) -> str:
-        """A commented file, with marks where something is to be filled in."""
+        """Write a commented YAML file, with a placeholder at everything to be filled in."""
         typed = any(column.type for column in self.columns)
         head = HEAD.format(
             source=self.source,
@@ -300,7 +300,7 @@ class SchemaDraft:
 
 
 def header(path: str) -> list[str]:
-    """The names in the first line of a CSV file; what follows is not read.
+    """Read the column names in the first line of a CSV file, and nothing after it.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def header(path: str) -> list[str]:
 
 
 def _types(frame: Any) -> dict[str, Any]:
-    """Names and types of the columns of any frame; values stay where they are."""
+    """Return names and types of the columns of a frame, without reading values."""
     dtype: Any = getattr(frame, "dtype", None)
     if getattr(dtype, "names", None):  # structured NumPy array
         return {name: dtype.fields[name][0] for name in dtype.names}
@@ -343,7 +343,7 @@ def _types(frame: Any) -> dict[str, Any]:
     if hasattr(schema, "names") and hasattr(schema, "types"):
         return dict(zip(schema.names, schema.types, strict=True))
     raise SchemaError(
-        f"a {type(frame).__name__} does not tell names and types of columns; give a data frame of "
+        f"a {type(frame).__name__} has no names and types of columns; give a data frame of "
         "pandas or polars, an Arrow table or a structured NumPy array"
     )
 
@@ -354,7 +354,7 @@ def _categories(type_: Any) -> list[Any] | None:
 
 
 def _scalar(value: Any) -> str:
-    """A word or number as YAML reads it back."""
+    """Format a word or number so that YAML reads it back."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.-]*( [\w.-]+)*", value)
@@ -369,7 +369,7 @@ def _listed(values: Sequence[Any] | None) -> str:
 
 
 def finished(whole: dict[str, Any]) -> dict[str, Any]:
-    """A file that was filled in, without marks that do not belong to the kind that was chosen.
+    """Require that a draft is completed; drops placeholders that its kinds do not use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows to cell indices: categories, public bins, the cells "other" and "missing", and the grid.
+"""Encoding of rows as cell indices: categories, public bins, "other" and "missing", and grids.
 
 Every feature has a fixed public list of cells. A record always falls into exactly one of them,
 so that neither a zero count nor an absent value gives anything away::
@@ -9,10 +9,9 @@ so that neither a zero count nor an absent value gives anything away::
 ``other`` is there when the schema says ``unseen="other"``, ``missing`` when the feature is
 optional.
 
-The cell of a value is a function of that value alone: value to text to cell. The cells of a column
-are those of its values, one by one, whatever the other rows are; the promises rest on it. So no
-step here may let one row decide in which type, or in which of several equal spellings, the others
-are read.
+The cell of a value is a function of that value alone: value to text to cell. It does not depend on
+the other rows; the guarantees rely on it. So no step here may let one row decide in which type, or
+in which of several equal spellings, the others are read.
 """
 
 from __future__ import annotations
@@ -52,34 +51,34 @@ __all__ = [
 ]
 
 Bins = int | Mapping[str, int | Sequence[float]]
-"""How numeric features are cut: a number of equal-width bins, or that or cut points by name."""
+"""Bins of numeric features: a number of equal-width bins, or by feature name that or cut points."""
 
 MOST_BINS = 1 << 16
-"""Equal bins of one feature; finer ones hold nobody."""
+"""Largest number of equal-width bins of a feature."""
 
 GRID_LEVELS = 1 << 16
 FACTOR, STEPS = 4, 5
 """The bin next to zero is cut into STEPS + 1, each FACTOR times as wide as the next."""
 
 NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64, bytes, bytearray)
-"""What Python or some releases of NumPy turn into a float nevertheless."""
+"""Types that are not numbers although Python or NumPy can convert them to float."""
 
 NOT_VALUES = (list, tuple, dict, set, np.ndarray, bytes, bytearray, memoryview)
-"""What has no spelling that all sources share."""
+"""Types without a spelling that all sources share."""
 
 NUMBER_TEXT = (
     r"^[\t-\r ]*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
     r"|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])[\t-\r ]*$"
 )
-"""How numbers are written, for every client and engine; ``float`` also reads 1_000."""
+"""Pattern of numbers for every client and engine; stricter than ``float``, which reads 1_000."""
 NUMBER_LENGTH = 600
-"""Characters of a number; PostgreSQL's exact numbers end after thousands of digits."""
+"""Largest number of characters of a number."""
 
 _NUMBER_TEXT = re.compile(NUMBER_TEXT.removesuffix("$") + r"\Z")
 
 
 def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
-    """None, NaN, NaT, pandas' NA, the empty string, or one of the tokens."""
+    """Whether a value is None, NaN, NaT, pandas' NA, the empty string, or one of the tokens."""
     if value is None:
         return True
     if isinstance(value, str):
@@ -91,12 +90,12 @@ def is_missing(value: Any, tokens: Sequence[str] = ()) -> bool:
 
 
 NUMBER = "if it means missing, list it in missing_tokens; numbers are written like 1234.5"
-"""The way out where text stands in a column of numbers."""
+"""Hint of errors about text in a column of numbers."""
 
 
 def _outside(name: str, value: Any, lower: float, upper: float) -> SchemaError:
     return SchemaError(
-        f"{name}: {value:g} lies outside the public bounds [{lower:g}, {upper:g}]; "
+        f"{name}: {value:g} is outside the public bounds [{lower:g}, {upper:g}]; "
         "widen the schema, or set its outliers to 'clip'"
     )
 
@@ -114,7 +113,7 @@ def _unseen(feature: Categorical, value: Any, unseen: str) -> SchemaError:
 
 @contextmanager
 def own_answer() -> Iterator[None]:
-    """Errors about one person's own answer: who answers cannot change the schema."""
+    """Adapt errors to respondents: they can correct their answer, not the schema."""
     try:
         yield
     except SchemaError as error:
@@ -143,7 +142,7 @@ class Grid:
 
     @classmethod
     def of(cls, feature: Numeric) -> Grid:
-        """The grid of a feature: whole numbers where they fit, else at most 65536 steps."""
+        """Make the grid of a feature: whole numbers if they fit, otherwise at most 65536 steps."""
         if not feature.bounded:
             raise SchemaError(
                 f"{feature.name} has no public bounds, so it has no grid; "
@@ -157,11 +156,11 @@ class Grid:
         return cls(feature.lower, step, math.ceil(span / step))
 
     def index(self, numbers: Floats) -> Integers:
-        """Nearest grid index; not defined for missing values."""
+        """Return the nearest grid indices; not defined for missing values."""
         return np.floor((numbers - self.lower) / self.step + 0.5).astype(np.int64)
 
     def value(self, index: NDArray[Any]) -> Floats:
-        """The numbers that grid indices stand for."""
+        """Return the numbers at the grid indices."""
         return self.lower + self.step * np.asarray(index, dtype=np.float64)
 
 
@@ -220,7 +219,7 @@ class Cells:
 
     @classmethod
     def of(cls, schema: Schema, which: Feature | str, bins: Bins = 8) -> Cells:
-        """The cells of a feature or, by its name, of the target.
+        """Build the cells of a feature, or of the target by its name.
 
         Parameters
         ----------
@@ -228,7 +227,7 @@ class Cells:
         which : Categorical, Numeric or str
             The feature or its name.
         bins : int or mapping
-            How a numeric feature is cut.
+            Bins of a numeric feature.
         """
         tokens = schema.missing_tokens
         if which == schema.target:
@@ -251,7 +250,7 @@ class Cells:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What the cells are called when shown to people."""
+        """Labels of the cells for display."""
         if isinstance(self.feature, Categorical):
             proper = [text_of(value) for value in self.feature.values]
         else:
@@ -262,7 +261,7 @@ class Cells:
         return tuple(proper + extra)
 
     def index(self, value: Any) -> int:
-        """The cell of one value, in any of its spellings: all that a respondent's device needs."""
+        """Return the cell of one value, in any of its spellings."""
         if isinstance(value, NOT_VALUES):
             raise SchemaError(
                 f"{self.feature.name}: a value is of type {type(value).__name__}; give text, "
@@ -288,7 +287,7 @@ class Cells:
         return self.other
 
     def column(self, values: Any) -> CellCodes:
-        """The cells of a whole column."""
+        """Return the cell of each value of a column."""
         if isinstance(self.feature, Numeric):
             numbers = numbers_of(self.feature, values, self.tokens, self.outliers)
             codes = np.searchsorted(np.asarray(self.edges[1:-1]), numbers, side="right")
@@ -306,10 +305,10 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _look_up(values: Any, index: Callable[[Any], int]) -> CellCodes:
-    """The cell of every value; equal values of the same type are looked up once.
+    """Encode a column; equal values of the same type are looked up once.
 
-    A missing value must not change the type in which others are read: libraries turn whole numbers
-    beside it into doubles.
+    A missing value must not change the type in which others are read: libraries convert integers
+    to doubles when a value is missing.
     """
     dtype = getattr(values, "dtype", None)
     if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
@@ -344,7 +343,7 @@ def _look_up(values: Any, index: Callable[[Any], int]) -> CellCodes:
 
 
 def _look_up_distinct(column: NDArray[Any], index: Callable[[Any], int]) -> CellCodes:
-    """The same for values of which those that are equal have one spelling."""
+    """Encode values of which equal ones share a spelling."""
     import pandas as pd
 
     positions, distinct = pd.factorize(column, use_na_sentinel=True)
@@ -354,7 +353,7 @@ def _look_up_distinct(column: NDArray[Any], index: Callable[[Any], int]) -> Cell
 
 
 def _look_up_objects(column: NDArray[Any], index: Callable[[Any], int]) -> CellCodes:
-    """The same for values of any types: 1, True and Decimal("1.0") are equal, but not the same."""
+    """Encode values of mixed types: 1, True and Decimal("1.0") are equal, but not the same."""
     kinds = set(map(type, column)) - {str, np.str_, type(None)}
     if not kinds or kinds in ({int}, {float}, {bool}):
         return _look_up_distinct(column, index)
@@ -369,7 +368,7 @@ def _look_up_objects(column: NDArray[Any], index: Callable[[Any], int]) -> CellC
 
 
 def _look_up_categories(column: Any, index: Callable[[Any], int]) -> CellCodes:
-    """The same for a column that numbers its values; it may list some that no row has."""
+    """Encode a pandas categorical column; it may list categories that no row has."""
     positions = column.cat.codes.to_numpy()
     categories = objects_of(column.cat.categories)
     table = np.full(len(categories) + 1, -1, dtype=np.int32)
@@ -379,7 +378,7 @@ def _look_up_categories(column: Any, index: Callable[[Any], int]) -> CellCodes:
 
 
 def _look_up_arrow(column: Any, index: Callable[[Any], int]) -> CellCodes:
-    """The same for Arrow, whose texts need not become objects."""
+    """Encode an Arrow array without converting its texts to objects."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
@@ -395,7 +394,7 @@ def _look_up_arrow(column: Any, index: Callable[[Any], int]) -> CellCodes:
 
 
 def objects_of(values: Any) -> NDArray[Any]:
-    """Values as an array of objects, each as it is: NumPy alone would give them one type.
+    """Return values as an array of objects, without the common type that NumPy would give them.
 
     >>> objects_of([True, 1, "1"]).tolist()
     [True, 1, '1']
@@ -408,7 +407,7 @@ def objects_of(values: Any) -> NDArray[Any]:
 
 
 def _flat(values: Any) -> Any:
-    """A column as a one-dimensional array that pandas and numpy both understand."""
+    """Return a column as a one-dimensional NumPy array."""
     if hasattr(values, "to_numpy"):  # pandas, polars, Arrow
         try:
             return values.to_numpy()
@@ -424,7 +423,7 @@ def _flat(values: Any) -> Any:
 
 
 def cells_of(schema: Schema, bins: Bins | None = None) -> dict[str, Cells]:
-    """The cells of every feature; of numeric ones only where they are cut into bins."""
+    """Build the cells of every feature; of numeric ones only if bins are given."""
     return {
         feature.name: Cells.of(schema, feature, 8 if bins is None else bins)
         for feature in schema.features
@@ -433,14 +432,14 @@ def cells_of(schema: Schema, bins: Bins | None = None) -> dict[str, Cells]:
 
 
 def class_codes(schema: Schema, values: Any) -> CellCodes:
-    """Class column to class indices; a missing or unknown class is an error."""
+    """Encode the class column as class indices; a missing or unknown class is an error."""
     return Cells.of(schema, schema.target).column(values)
 
 
 def numbers_of(
     feature: Numeric, values: Any, tokens: Sequence[str] = (), outliers: str = "error"
 ) -> Floats:
-    """Column to float64 with NaN for missing, inside the public bounds."""
+    """Parse a column to float64 inside the public bounds, with NaN for missing values."""
     column = _flat(values)
     if column.dtype.kind in "biuf":
         numbers: Floats = column.astype(np.float64, copy=False)
@@ -474,7 +473,7 @@ def numbers_of(
 
 
 def _as_doubles(column: NDArray[Any]) -> Floats | None:
-    """Objects that are all Python's own numbers or None as doubles, each as ``float`` has it."""
+    """Convert objects that are all int, float or None to doubles; None if they are not."""
     if not set(map(type, column)) <= {float, int, type(None)}:
         return None
     try:
@@ -517,13 +516,13 @@ def _number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
 
 
 def cut_of(bins: Bins, name: str) -> int | Sequence[float]:
-    """How one feature is cut: a number of bins, also NumPy's, or cut points."""
+    """Return the bins of one feature: their number, or the cut points."""
     own = bins.get(name, 8) if isinstance(bins, Mapping) else bins
     return int(own) if isinstance(own, Integral) and not isinstance(own, bool) else own
 
 
 def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
-    """Edges of bins of equal width on the public bounds; whole numbers get whole-number bins."""
+    """Compute edges of equal-width bins on the public bounds; integers get integer edges."""
     if isinstance(bins, bool) or not 1 <= bins <= MOST_BINS:
         raise SchemaError(
             f"{feature.name}: {bins!r} bins; write a whole number from 1 to {MOST_BINS}"
@@ -544,7 +543,7 @@ def equal_width(feature: Numeric, bins: int) -> tuple[float, ...]:
 
 
 def towards_zero(feature: Numeric, width: float) -> list[float]:
-    """Cut points that near zero in geometric steps, from a bin width on, inside the bounds.
+    """Compute cut points that approach zero in geometric steps, starting at a bin width.
 
     >>> towards_zero(Numeric("income", 0, 4096), 1024)
     [256.0, 64.0, 16.0, 4.0, 1.0]
@@ -571,7 +570,7 @@ def _between(low: float, high: float) -> str:
 
 
 def lacks(lacking: Sequence[str], have: Sequence[str]) -> str:
-    """Which columns are missing and which are there, and those that were probably meant."""
+    """Format which columns are missing and present, with suggestions for misspelt names."""
     folded = {name.strip().casefold(): name for name in have}
     meant = [(name, folded.get(name.strip().casefold())) for name in lacking]
     renamed = ", ".join(f"{found!r} to {name!r}" for name, found in meant if found)
@@ -583,13 +582,13 @@ def lacks(lacking: Sequence[str], have: Sequence[str]) -> str:
 
 
 def columns_of(rows: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Columns by name: frames and Arrow tables by their names, arrays by position.
+    """Return columns by name; those of arrays by position.
 
     Parameters
     ----------
     rows : data frame, Arrow table, mapping of columns, list of records, or 2-d array
     names : iterable of str
-        The columns wanted; others are left alone.
+        The columns to return.
     """
     wanted = list(names)
     if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):

@@ -1,18 +1,18 @@
-"""Everything discreet raises on purpose, the same for all four trust models.
+"""Exceptions and warnings of discreet, shared by all trust models.
 
 ::
 
     DiscreetError                   base of all
     ├── SchemaError                 a public description (schema, plan, questionnaire, manifest) or
-    │                               a parameter is wrong, or a value lies outside the schema
+    │                               a parameter is wrong, or a value is outside the schema
     ├── FormatError                 a file is truncated, tampered with, foreign or too new
-    ├── PrivacyError                what was asked would break a promise:
+    ├── PrivacyError                the request would break a guarantee:
     │   │                             central    a budget that is used up, unbounded weights
     │   │                             local      a plan beyond what a device's owner allowed
-    │   │                             survey     the truth sent where a promise was expected
+    │   │                             survey     answers that would be sent unprotected
     │   │                             federated  too few honest parties for the promised noise
-    │   └── RefusedError            a method of scikit-learn that no promise allows
-    ├── EstimationError             the statistics cannot be turned into what was asked
+    │   └── RefusedError            a scikit-learn method that would break the guarantee
+    ├── EstimationError             the statistics do not allow the requested estimate
     ├── ProtocolError               a message of another party breaks the protocol
     │                               (discreet.federated.refusals)
     └── MissingDependencyError      an optional extra is not installed
@@ -20,7 +20,7 @@
     PrivacyWarning                  something private was read, or budgets of several fits add up
 
 All but MissingDependencyError (an ImportError) are ValueErrors; RefusedError is an AttributeError
-as well, so that ``hasattr`` says no. Every message names the field, the rule, the value and the
+as well, so that ``hasattr`` is False. Every message names the field, the rule, the value and the
 way out.
 """
 
@@ -48,7 +48,7 @@ class DiscreetError(Exception):
 
 
 class SchemaError(DiscreetError, ValueError):
-    """A public description or a parameter is wrong, or a value lies outside the schema."""
+    """A public description or a parameter is wrong, or a value is outside the schema."""
 
 
 class FormatError(DiscreetError, ValueError):
@@ -56,15 +56,15 @@ class FormatError(DiscreetError, ValueError):
 
 
 class PrivacyError(DiscreetError, ValueError):
-    """What was asked would break a promise."""
+    """The request would break a privacy guarantee."""
 
 
 class RefusedError(PrivacyError, AttributeError):
-    """A method that scikit-learn knows and that no promise allows."""
+    """A scikit-learn method that would break the guarantee, such as partial_fit."""
 
 
 class EstimationError(DiscreetError, ValueError):
-    """The statistics cannot be turned into what was asked."""
+    """The statistics do not allow the requested estimate."""
 
 
 class MissingDependencyError(DiscreetError, ImportError):
@@ -75,7 +75,7 @@ class MissingDependencyError(DiscreetError, ImportError):
     package : str
         What could not be imported.
     extra : str
-        The extra of discreet that brings it.
+        The extra of discreet that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -90,7 +90,7 @@ class PrivacyWarning(UserWarning):
 
 @contextmanager
 def about(path: str | Path) -> Iterator[None]:
-    """Errors that are raised inside begin with the name of the file they are about."""
+    """Prefix errors that are raised in this block with the name of the file."""
     try:
         yield
     except DiscreetError as error:

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used.
+"""Lazy imports: public names of a package are imported on first use.
 
 A package that lists its names in ``_HOME`` stays quick to import, and importing one name does not
 import the modules of the others: a respondent does not load what a collector runs.

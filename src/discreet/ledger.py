@@ -1,16 +1,16 @@
-"""What has been spent on a group of people: a file that no training or collection can overdraw.
+"""Privacy ledger: a budget file per group of people that no training or collection can overdraw.
 
 Every trust model charges its promise here before any noise is drawn or anyone is asked. A charge
 is on the disk, whole, before :meth:`Ledger.charge` returns, and is never taken back: a training
 that fails or is killed afterwards has been paid for, because nobody can know what it had already
-shown. Processes take turns through a lock on a file beside the ledger.
+shown. Processes take turns through a lock file next to the ledger.
 
 A promise that is void (an inferred schema, a seed, a published but unsound method) has no price,
-so a ledger refuses it. Whoever insists can have it recorded; the ledger is then broken for good,
-and says so each time it is read: its total no longer bounds what was shown.
+so a ledger refuses it. It can be recorded on request; the ledger is then marked as broken for good:
+its total no longer limits what was released.
 
-Amounts are the decimal numbers that people write: ten times 0.1 is 1. No password is kept: of a
-database address only the server and the database are.
+Amounts are exact decimal numbers: ten times 0.1 is 1. Passwords are not stored: of a database
+address only the server and the database are.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KIND, VERSION = "ledger", 1
 
 
 class Entry(Body):
-    """One training, round or collection that was paid for.
+    """One training, round or collection that was charged.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Spending:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Why the total no longer bounds what was shown; empty for a ledger that holds."""
+        """Why the total no longer limits what was released; empty if the ledger is intact."""
         return tuple(dict.fromkeys(reason for entry in self.entries for reason in entry.void))
 
 
@@ -128,7 +128,7 @@ class Ledger:
     Parameters
     ----------
     path : path
-        A JSON file; ``PATH.lock`` beside it is the lock.
+        A JSON file; ``PATH.lock`` next to it is the lock.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, epsilon: float, delta: float = 0.0) -> Ledger:
-        """Make a ledger with a total; one that exists must state the same total.
+        """Create a ledger with a total; an existing one must have the same total.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Ledger:
 
     @classmethod
     def of(cls, value: Any) -> Ledger:
-        """A ledger, or the one that a path names.
+        """Return a ledger from a ledger or its path.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Ledger:
         raise TypeError(f"a ledger or the path of one is needed, not {type(value).__name__}")
 
     def read(self) -> Spending:
-        """The state on the disk; a damaged file is refused, never repaired."""
+        """Read the state on disk; a damaged file is refused, never repaired."""
         if not self.path.exists():
             raise FormatError(
                 f"{self.path}: there is no such ledger; state a total first, with "
@@ -220,18 +220,18 @@ class Ledger:
         void: bool = False,
         once: bool = False,
     ) -> Spending:
-        """Pay for a promise, or refuse it; gives the state afterwards.
+        """Charge a guarantee, or refuse it; returns the new state.
 
         Parameters
         ----------
         promise : Guarantee
             What is about to be promised. Its epsilon and delta are charged.
         what : str
-            What it is for, for whoever reads the ledger.
+            What is charged, for readers of the ledger.
         who : str, optional
             Whose data: a file, a table, a collection. Credentials in an address are left out.
         void : bool, default False
-            Record even a promise that is not kept, and mark the ledger as broken.
+            Record even a void guarantee, and mark the ledger as broken.
         once : bool, default False
             Whether ``what`` names something unique, such as a round: a retry is not paid again.
 
@@ -257,7 +257,7 @@ class Ledger:
             return after
 
     def require(self, promise: Guarantee, what: str) -> None:
-        """Refuse what :meth:`charge` would refuse to pay, before others wait for it.
+        """Raise if :meth:`charge` would refuse this guarantee, without charging it.
 
         Parameters
         ----------
@@ -271,10 +271,10 @@ class Ledger:
     def _paid(
         self, promise: Guarantee, what: str, before: Spending, *, void: bool, once: bool
     ) -> bool:
-        """Whether there is nothing to pay; what cannot be paid is refused."""
+        """True if this was already charged; raises if the budget does not suffice."""
         if promise.broken and not void:
             raise PrivacyError(
-                f"{self.path.name}: a promise that is not kept has no price "
+                f"{self.path.name}: a void guarantee cannot be charged "
                 f"({'; '.join(promise.broken)}); nothing was paid or drawn. Mend that, or record "
                 "it as void (discreet train --void, or void=True), which breaks the ledger"
             )
@@ -296,7 +296,7 @@ class Ledger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with locked(f"{self.path}.lock"):
-            remove_drafts(self.path)  # only who holds the lock writes: these writers were killed
+            remove_drafts(self.path)  # only the lock holder writes: drafts are of killed writers
             yield
 
     def _write(self, spending: Spending) -> None:
@@ -309,7 +309,7 @@ class Ledger:
 
 
 class MemoryLedger(Ledger):
-    """A budget for as long as this process runs: a ledger file in a folder that ends with it.
+    """A ledger for the lifetime of this process, in a temporary folder that is removed at its end.
 
     Clones, threads and worker processes of this machine share the account, because what is copied
     is the name of the file. In another process, later or elsewhere, the file is not there, and
@@ -357,7 +357,7 @@ def _left(spending: Spending) -> str:
 
 
 def without_credentials(source: str) -> str:
-    """The name of a data source without user, password and parameters.
+    """Remove user, password and parameters from the address of a data source.
 
     Parameters
     ----------
@@ -387,9 +387,9 @@ def _decimal(number: float) -> Fraction:
 
 
 def _fault(epsilon: float, delta: float, *, endless: bool = False) -> str:
-    """What is wrong with an amount, if anything."""
+    """Describe what is wrong with an amount; empty if nothing is."""
     if not (0 < epsilon < math.inf or (endless and epsilon == math.inf)):
         return f"epsilon is {epsilon!r}; a ledger holds positive, finite numbers"
     if not 0 <= delta < 1:
-        return f"delta is {delta!r}; it must lie in [0, 1)"
+        return f"delta is {delta!r}; it must be at least 0 and below 1"
     return ""

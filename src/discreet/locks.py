@@ -1,4 +1,4 @@
-"""One process at a time: locks on files and folders, which end with the process that holds them."""
+"""File locks between processes; a lock ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(path: str | Path, busy: str = "") -> Iterator[None]:
-    """Hold a file or folder alone; given back at the end, also when the process is killed.
+    """Hold an exclusive lock on a file or folder; released at the end, also of a killed process.
 
     Parameters
     ----------
     path : path
-        A folder that exists, or a file, which is made where it is missing.
+        A folder that exists, or a file, which is created if it is missing.
     busy : str, optional
-        What to say where another process holds it; without it, its end is waited for.
+        Error message if another process holds the lock; if empty, wait for the lock.
     """
     if fcntl is None and msvcrt is None:
         raise FormatError(
@@ -54,7 +54,7 @@ def locked(path: str | Path, busy: str = "") -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """What the lock is on; Windows opens no folders, so that a file inside stands for one."""
+    """Open the file to lock; for a folder on Windows, which cannot open it, a file inside."""
     if not path.is_dir():
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     if fcntl is None:
@@ -63,7 +63,7 @@ def _opened(path: Path) -> int:
 
 
 def _take(path: str | Path, file: int, busy: str) -> None:
-    """Wait for the lock, or refuse where another holds it and there are words for that."""
+    """Wait for the lock, or raise if another process holds it and a message was given."""
     try:
         while not _held(file, wait=not busy):
             if busy:
@@ -74,7 +74,7 @@ def _take(path: str | Path, file: int, busy: str) -> None:
 
 
 def _held(file: int, *, wait: bool) -> bool:
-    """Take the lock of an open file; False where another holds it."""
+    """Try to lock an open file; False if another process holds the lock."""
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

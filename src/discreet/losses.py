@@ -1,6 +1,6 @@
-"""Privacy losses as numbers: exponentials and logarithms that err on the known side, and sums.
+"""Rounding of privacy losses: exponentials, logarithms and sums with a known direction of error.
 
-What is stated is never below the truth: it is rounded up, and by one float at most.
+A stated loss is never below the true one: it is rounded up, by one float at most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRECISE = decimal.Context(prec=80, Emin=-(10**6), Emax=10**6)
 
 
 def exp_below(exponent: Fraction) -> Fraction:
-    """Return a rational just below exp(exponent): 60 of its digits are right.
+    """Return a rational just below exp(exponent), correct to 60 digits.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def exp_below(exponent: Fraction) -> Fraction:
 
 
 def exp_above(exponent: Fraction) -> Fraction:
-    """Return a rational just above exp(exponent): 60 of its digits are right.
+    """Return a rational just above exp(exponent), correct to 60 digits.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def log_above(ratio: Fraction) -> float:
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """rho-zCDP as (epsilon, delta): rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
+    """Convert rho-zCDP to epsilon: rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
-    """Exact local epsilon of a finite channel: the largest log-ratio within an output's column.
+    """Compute the exact local epsilon of a finite channel: the largest log-ratio per output.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _fraction(number: Any) -> Fraction:
 
 
 def as_written(number: Any) -> Any:
-    """A real number as the float that people wrote: NumPy's float32(0.1) is 0.1; others stay.
+    """Convert a real number to the float as it was written: NumPy's float32(0.1) becomes 0.1.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ def as_written(number: Any) -> Any:
     exact = isinstance(number, float) or not hasattr(number, "dtype")
     try:
         return float(number) if exact else float(str(number))
-    except OverflowError:  # 10**400 is no float, and not infinity either
+    except OverflowError:  # 10**400 is beyond floats, and not infinity either
         return number
 
 
 def total_above(losses: Iterable[float]) -> float:
-    """The least float that is not below the sum of some losses.
+    """Return the least float that is not below the sum of the losses.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The promise: what is guaranteed, to whom, against whom, and what it rests on.
+"""The privacy guarantee: its parameters, its adversary and its assumptions.
 
 epsilon is always **per person and total**: everything that one person's data ever influenced.
 """
@@ -41,7 +41,7 @@ _RELATION = {
 
 @dataclass(frozen=True)
 class Charge:
-    """What one released thing cost.
+    """The privacy cost of one released item.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """What was spent on the same people when a promise was made, its own cost included.
+    """Total spent on the same people when a guarantee was made, its own cost included.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class Account:
     epsilon, delta : float
         What they cost together.
     limit : pair of float
-        Epsilon and delta that may be spent in total. There is no account without: only a ledger
-        counts whatever the data are; that rows were recognised would say something about them.
+        Epsilon and delta that may be spent in total. An account exists only with a ledger, which
+        counts independently of the data; recognising rows would reveal something about them.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A differential-privacy promise with everything it depends on.
+    """A differential-privacy guarantee with everything it depends on.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ class Guarantee:
     neighbours : {"add-remove", "replace"}
         Which change to the data the promise is about.
     trust : {"none", "central", "local", "survey", "federated"}
-        Who is trusted; ``"none"`` stands for a model without any promise.
+        The trust model; ``"none"`` for a model without any guarantee.
     unit : str
         What of a person is protected.
     against : str
-        Who learns no more than epsilon allows.
+        The adversary who learns no more than epsilon allows.
     assumptions : tuple of str
         What must hold for the promise to hold.
     simulated : bool
@@ -120,13 +120,13 @@ class Guarantee:
     rho : float or None
         Concentrated DP: the promise holds as rho-zCDP; epsilon and delta are its conversion.
     charges : tuple of Charge
-        What each released number cost; they compose to epsilon and delta.
+        Cost of each released item; together they compose to epsilon and delta.
     void : tuple of str
         Reasons why the promise is not kept after all, such as bounds that were taken from the
         data. A guarantee with any of them is not private, and says so first.
     unshuffled : float or None
-        Where epsilon and delta hold for shuffled reports: the epsilon that stands against whoever
-        learns which report is whose.
+        If epsilon and delta hold for shuffled reports: the epsilon against an adversary who learns
+        which report is whose.
     account : Account or None
         What was spent on the same people when this was released, where a ledger was charged.
 
@@ -159,7 +159,7 @@ class Guarantee:
         if not isinstance(self.epsilon, float) or not self.epsilon >= 0:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number of at least 0")
         if not isinstance(self.delta, float) or not 0 <= self.delta < 1:
-            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+            raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
         if self.neighbours not in get_args(Neighbours):
             raise PrivacyError(f"neighbours={self.neighbours!r}; write one of {_names(Neighbours)}")
         if self.trust not in get_args(Trust):
@@ -174,22 +174,22 @@ class Guarantee:
 
     @classmethod
     def nothing(cls) -> Guarantee:
-        """The absence of a promise, for models trained on raw data."""
+        """Make the guarantee of a model trained on raw data: none."""
         return cls(math.inf, trust="none", against="nobody")
 
     @property
     def private(self) -> bool:
-        """Whether anything at all is promised."""
+        """Whether the guarantee holds: it is not void, not simulated, and epsilon is finite."""
         return not self.broken
 
     @property
     def alone(self) -> float:
-        """The epsilon of what one person sends by itself: what a device has to charge."""
+        """The epsilon of one person's reports without shuffling: what a device has to charge."""
         return self.epsilon if self.unshuffled is None else self.unshuffled
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Why nothing is promised; empty for a promise that holds."""
+        """Why the guarantee does not hold; empty if it does."""
         found = [*self.void]
         if self.simulated:
             found.append(SEEDED)
@@ -206,11 +206,10 @@ class Guarantee:
         rehearsed: bool = False,
         prepared: str = "",
     ) -> Guarantee:
-        """What is left of the promise under these circumstances: the one rule that voids it.
+        """Void the guarantee under these circumstances; the only rule in the package that does so.
 
-        Every way to a Guarantee comes by here: training, plans, questionnaires, manifests,
-        statistics, models, files and the command line. Where nothing was promised, nothing is
-        taken back.
+        Training, plans, questionnaires, manifests, statistics, models, files and the command line
+        all call it. A guarantee with trust "none" stays as it is.
 
         Parameters
         ----------
@@ -218,13 +217,13 @@ class Guarantee:
             Where it was inferred, bounds, categories and classes come from the data, and no noise
             protects them.
         simulated : bool, default False
-            Whether a seeded source drew the noise: whoever knows the seed can subtract it.
+            Whether a seeded source drew the noise: who knows the seed can subtract it.
         published : str, optional
-            Why a published method does not keep what it states; no epsilon is left.
+            Why a published method does not satisfy its stated epsilon; epsilon becomes infinite.
         rehearsed : bool, default False
-            Whether all parties of a federated round ran on one machine, to try it out.
+            Whether all parties of a federated round ran on one machine, as a rehearsal.
         prepared : str, optional
-            What else was learnt from the rows, or done to them, before noise was added.
+            What else was learnt from the rows before noise was added, such as a fitted scaler.
 
         Examples
         --------
@@ -253,8 +252,8 @@ class Guarantee:
     def then(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.
 
-        Two pure or approximate promises add their epsilons and deltas. Two concentrated ones add
-        their rhos as well, and the converted epsilon is the smaller of both ways.
+        Two pure or approximate guarantees add their epsilons and deltas. Two concentrated ones add
+        their rhos as well, and epsilon is the smaller of the sum and the conversion of rho.
         """
         self._comparable(other)
         delta = self.delta + other.delta
@@ -281,7 +280,7 @@ class Guarantee:
         if split_by_data and self.neighbours == "replace":
             raise PrivacyError(
                 "replacing a record may move it from one part to the other, so both parts are "
-                "touched: compose with then(), or state the parts as add-remove"
+                "touched: compose with compose_sequential(), or state the parts as add-remove"
             )
         worse = max(self, other, key=lambda one: (one.epsilon, one.delta))
         rho = None
@@ -355,7 +354,7 @@ class Guarantee:
         charges: tuple[Charge, ...],
     ) -> Guarantee:
         if delta >= 1:
-            raise PrivacyError(f"together these promise nothing: delta adds up to {delta:.3g}")
+            raise PrivacyError(f"the composition guarantees nothing: delta adds up to {delta:.3g}")
         return replace(
             self,
             epsilon=epsilon,
@@ -378,7 +377,7 @@ class Guarantee:
         return guarantee_html(self)
 
     def __str__(self) -> str:
-        """The promise in plain words."""
+        """Describe the guarantee in plain words."""
         alone = self.account is None or self.account.releases == 1
         if math.isinf(self.epsilon):
             lines = [
@@ -400,7 +399,7 @@ class Guarantee:
             ]
             if self.unshuffled is not None:
                 lines.append(
-                    "  Against whoever learns which report is whose, the collector too: epsilon = "
+                    "  Against all who learn which report is whose, the collector too: epsilon = "
                     f"{rounded_up(self.unshuffled)}."
                 )
             if self.rho is not None:
@@ -474,7 +473,7 @@ class GuaranteeBody(Body):
 
 
 def odds_factor(epsilon: float) -> str:
-    """By how much odds can change at most, exp(epsilon), for people.
+    """Format the largest factor by which odds can change, exp(epsilon).
 
     Parameters
     ----------
@@ -484,7 +483,7 @@ def odds_factor(epsilon: float) -> str:
 
 
 def odds_sentence(seen: str, epsilon: float) -> str:
-    """What a person may rely on who sends something with this epsilon.
+    """Format the sentence that tells a respondent what an epsilon means.
 
     Parameters
     ----------
@@ -498,22 +497,23 @@ def odds_sentence(seen: str, epsilon: float) -> str:
     'a factor of 2.72 (epsilon 1 in total).'
     """
     return (
-        f"Whoever sees {seen}, whatever else they know, can change their odds on anything about "
+        f"Anyone who sees {seen}, no matter what else they know, can change their odds "
+        "on anything about "
         f"your answers by at most a factor of {odds_factor(epsilon)} "
         f"(epsilon {rounded_up(epsilon, 3)} in total)."
     )
 
 
 def rounded_up(number: float, digits: int = 6) -> str:
-    """A cost as people read it, never below what it is.
+    """Format a privacy cost, rounded up so that it is never understated.
 
     Parameters
     ----------
     number : float
-        An epsilon, a delta or what follows from them. What adding floats up leaves in the 13th
-        digit counts as nothing.
+        An epsilon, a delta or a value derived from them. Rounding errors of floats in the 13th
+        digit are ignored.
     digits : int, default 6
-        How many of them are shown at most.
+        Largest number of significant digits.
 
     Examples
     --------
@@ -527,7 +527,7 @@ def rounded_up(number: float, digits: int = 6) -> str:
 
 
 def require_paid(released: Guarantee, paid: Guarantee | None, what: str) -> Guarantee:
-    """Refuse a release that costs more than was paid for it, in epsilon or delta; gives ``paid``.
+    """Refuse a release that costs more epsilon or delta than was charged; returns ``paid``.
 
     Parameters
     ----------
@@ -556,7 +556,7 @@ def _both(one: str, other: str) -> str:
 
 
 def _later(one: Account | None, other: Account | None) -> Account | None:
-    """The account that has counted more."""
+    """Return the account with the larger epsilon."""
     known = [account for account in (one, other) if account is not None]
     return max(known, key=lambda account: account.epsilon, default=None)
 

@@ -1,6 +1,6 @@
-"""Columns made from columns: numeric features replaced by linear combinations of them.
+"""Projections: numeric features replaced by linear combinations of them (PCA, DCA).
 
-A projection is public, as the schema is. Whoever encodes a row applies it, and a model that was
+A projection is public, as the schema is. It is applied when a row is encoded, and a model that was
 trained on components carries it, so that it predicts from the original columns.
 
 PCA and DCA are learnt from a **public** sample only. The paper learns the projection from the raw
@@ -28,7 +28,7 @@ from discreet.schema import Numeric, Schema, SchemaBody
 __all__ = ["DCA", "PCA", "Projection", "ProjectionBody", "fit_projection"]
 
 MARGIN = 0.1
-"""Bounds of a component reach this share beyond the public sample on either side."""
+"""Share of the public sample's range by which bounds of a component extend on either side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +88,12 @@ class Projection:
 
     @cached_property
     def numeric(self) -> tuple[Numeric, ...]:
-        """The features that are replaced, in the schema's order."""
+        """The numeric features, which are replaced, in the schema's order."""
         return tuple(one for one in self.before.features if isinstance(one, Numeric))
 
     @cached_property
     def after(self) -> Schema:
-        """The schema of what is made: categorical features as they are, then the components."""
+        """The schema after the projection: categorical features, then the components."""
         kept = [one for one in self.before.features if not isinstance(one, Numeric)]
         return replace(self.before, features=(*kept, *self.components), outliers="clip")
 
@@ -140,7 +140,7 @@ class ProjectionBody(Body):
     components: list[ComponentBody]
 
     def projection(self, after: Schema | None = None) -> Projection:
-        """The projection; refused where it does not lead to the schema beside it."""
+        """Return the projection; raises if its output does not match the given schema."""
         made = [Numeric(c.name, c.lower, c.upper, optional=False) for c in self.components]
         found = Projection(
             self.public.value(),
@@ -150,7 +150,7 @@ class ProjectionBody(Body):
             tuple(made),
         )
         if after is not None and found.after != after:
-            raise FormatError("the projection makes other features than the schema beside it has")
+            raise FormatError("the projection makes other features than the schema of the file")
         return found
 
 
@@ -166,7 +166,7 @@ class PCA:
     components: int
 
     def directions(self, z: Floats, classes: NDArray[Any] | None) -> Floats:
-        """Directions of largest variance, one a column."""
+        """Compute the directions of largest variance, one per column."""
         _, _, rows = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)
         return np.asarray(rows[: self.components].T)
 
@@ -187,7 +187,7 @@ class DCA:
     ridge: float = 0.01
 
     def directions(self, z: Floats, classes: NDArray[Any] | None) -> Floats:
-        """Directions that separate the classes best, one a column."""
+        """Compute the directions that separate the classes best, one per column."""
         from scipy.linalg import eigh
 
         if classes is None:

@@ -1,7 +1,7 @@
-"""What is public about a table: its features, its target, and how odd values are treated.
+"""The public description of a table: features, target, and handling of unusual values.
 
 A schema is written down by people who have not looked at the data. Whatever it says (names,
-categories, bounds, classes) is known to everyone; whatever it does not say stays private.
+categories, bounds, classes) is public; everything else stays private.
 
 >>> from discreet import Categorical, Numeric, Schema
 >>> schema = Schema(
@@ -51,17 +51,17 @@ Unseen = Literal["error", "other"]
 VERSION = 1
 
 MARK = "FILL-IN"
-"""What a person has to replace in a schema that was begun for them."""
+"""Placeholder in a drafted schema that a person has to replace."""
 
 BESIDE = {
     "name", "title", "note", "source", "sha256", "rows", "split",
     "class_counts", "class_labels", "missing_counts",
 }  # fmt: skip
-"""What the description of a benchmark table says beside the schema."""
+"""Keys of a benchmark table's description that are not part of the schema."""
 
 
 def text_of(value: Any) -> str:
-    """The one spelling of a value that all engines agree on: 1, 1.0 and "1" are the same.
+    """Format a value in the spelling that all engines share: 1, 1.0 and "1" are the same.
 
     A function of the value alone. Decimals are spelled like the nearest double, and points in time
     as DuckDB and PostgreSQL write them, in UTC if they have a time zone.
@@ -80,7 +80,7 @@ def text_of(value: Any) -> str:
 
 
 def _spell_time(moment: datetime) -> str:
-    """A point in time as engines write it: no zeros after the last digit, and +00 for UTC."""
+    """Format a point in time as engines do: without trailing zeros, with +00 for UTC."""
     zone = ""
     if moment.tzinfo is not None:
         moment, zone = moment.astimezone(UTC).replace(tzinfo=None), "+00"
@@ -89,7 +89,7 @@ def _spell_time(moment: datetime) -> str:
 
 
 def short(value: Any) -> str:
-    """A value for an error message, in at most a line."""
+    """Format a value for an error message, in at most 80 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4300 digits
@@ -98,7 +98,7 @@ def short(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, tuples and ranges, as JSON knows them."""
+    """Convert NumPy numbers and arrays, tuples and ranges to JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     refuse_set("a schema", short(value), value)
@@ -120,7 +120,7 @@ def _check_flag(name: str, what: str, value: Any) -> bool:
 
 
 def refuse_set(name: str, what: str, values: Any) -> None:
-    """Refuse values without an order: the digest of what they describe would not stay the same."""
+    """Refuse a set: its order, and with it the digest, changes from process to process."""
     if isinstance(values, Set) and not isinstance(values, (KeysView, Sequence)):
         raise SchemaError(f"{name}: {what} {UNORDERED}")
 
@@ -157,7 +157,7 @@ class Categorical:
     ----------
     name : str
     values : sequence of str, int, float or bool
-        Every value that may occur, whether or not it does.
+        Every value that may occur, whether or not it does in the data.
     optional : bool, default True
         Whether the value may be missing. If so, "missing" is a public cell of its own in every
         private collection; ``False`` saves that cell and makes a missing value an error.
@@ -232,7 +232,7 @@ Feature = Categorical | Numeric
 
 
 def _names_of(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
-    """Names of features that a schema may have together."""
+    """Return the names of the features; raises if they cannot be together in a schema."""
     if not features:
         raise SchemaError("features is empty; a classifier needs at least one")
     for feature in features:
@@ -319,8 +319,8 @@ class Schema:
         Spellings of "missing" in text columns, such as ``"?"``. None, NaN and the empty string
         are always missing.
     inferred : bool, default False
-        Whether it was taken from the data. No private estimator then keeps its promise; who knows
-        all of it without the data may write False.
+        Whether it was taken from the data, which voids the guarantee of every private estimator.
+        Write False only if all of it is known without the data.
 
     Attributes
     ----------
@@ -428,7 +428,7 @@ class Schema:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything the schema says; two parties compare it before they start."""
+        """SHA-256 of the schema's content; parties compare it before they start."""
         return digest_of(canonical_document("schema", VERSION, self.to_body()))
 
     def to_json(self, indent: int | None = 1) -> str:
@@ -464,7 +464,7 @@ class Schema:
 
     @classmethod
     def of(cls, value: Any) -> Schema:
-        """A schema as people hand it over: itself, the path of its file, or a mapping.
+        """Return a schema from a schema, the path of its file, or a mapping.
 
         Parameters
         ----------
@@ -526,8 +526,8 @@ class Schema:
         target : str, optional
             The name of the class column.
         declared : bool or collection of str, default False
-            Columns of a categorical type whose categories are public. A type does not tell whether
-            they were declared or collected from the values, so that False takes none.
+            Columns of a categorical type whose categories are public. The type does not show
+            whether they were declared or read from the values, so False uses none of them.
 
         Returns
         -------
@@ -551,7 +551,7 @@ class Schema:
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:
-        """Take a schema from data, and warn about everything that was taken.
+        """Infer a schema from data, and warn about everything that was read from it.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""How a model is made of statistics, and what earlier models got wrong: both travel with them.
+"""Scoring settings, corrections and whole-sheet fits, which are stored with statistics.
 
-What was chosen privately when the statistics were released is here, so that whoever holds them
-makes the same model again.
+They hold what was chosen privately when the statistics were released, so that anyone who has the
+statistics can compute the same model.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ RatiosOfCategories = Literal["average", "learnt"]
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a model is made of statistics.
+    """Settings for computing a model from statistics.
 
     Parameters
     ----------
     postprocess : {"none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"}, optional
-        How tables are cleaned up; left out, as their noise deserves.
+        Post-processing of noisy tables; by default chosen from their noise.
     smoothing : float, default 1
         Pseudo-count added to every cell; not used by "paper", "bayes" and "log-ratios".
     likelihood : {"gaussian", "truncated"}
@@ -94,7 +94,7 @@ class Scoring:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What a model in the making gets wrong, in the cells of one feature or of a pair of them.
+    """Noisy residuals of a model in the cells of one feature or of a pair of features.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Correction:
     curvatures : array of shape (cells,)
         How fast that changes with the scores.
     variance : float
-        Of each of these numbers, by the noise.
+        Noise variance of each of these numbers.
     """
 
     groups: Mapping[str, tuple[int, ...]]
@@ -125,7 +125,7 @@ class Correction:
         }
 
     def check(self, schema: Schema, tables: Mapping[str, Table]) -> None:
-        """Refuse what does not fit the tables that it corrects."""
+        """Raise if the correction does not fit the tables that it corrects."""
         named, columns = " and ".join(self.groups), len(schema.classes)
         if not 1 <= len(self.groups) <= 2 or not set(self.groups) <= set(tables):
             raise EstimationError(f"a correction names features without tables: {named}")
@@ -141,17 +141,17 @@ class Correction:
             raise EstimationError(f"{named}: a correction does not fit its cells and classes")
         numbers = [self.residuals, self.curvatures, np.array(self.variance)]
         if not all(np.isfinite(one).all() for one in numbers) or self.variance < 0:
-            raise EstimationError(f"{named}: a correction holds what is not a number")
+            raise EstimationError(f"{named}: a correction has a NaN or infinite number")
 
 
 @dataclass(frozen=True, eq=False)
 class Likeliest:
-    """The classifier under which whole answers are most likely, where they were counted whole.
+    """Maximum-likelihood Naive Bayes classifier of whole answer sheets.
 
     Parameters
     ----------
     weight : float
-        From 0 to 1: how much of it "bayes" takes, beside what the tables say.
+        From 0 to 1: its weight in "bayes" relative to the tables.
     shares : array of shape (classes,)
         Class shares.
     tables : mapping of feature name to array of shape (classes, cells)
@@ -171,7 +171,7 @@ class Likeliest:
         }
 
     def check(self, tables: Mapping[str, Table], classes: int) -> None:
-        """Refuse what does not fit the tables beside it."""
+        """Raise if it does not fit the tables of the statistics."""
         if not 0 <= self.weight <= 1 or self.tables.keys() != tables.keys():
             raise EstimationError("the likeliest classifier is about other features")
         parts = [(self.shares, (classes,))]

@@ -1,4 +1,4 @@
-"""What all servers share: bodies of limited size, deadlines by progress, patient connections.
+"""Shared by all servers: size limits of bodies, deadlines by progress, limits of connections.
 
 A request may keep a server waiting for a moment, and as long as it makes progress: its headers
 must be there within ``start`` seconds, and a body of which n bytes have come within ``start + n /
@@ -47,12 +47,12 @@ class Patience:
     rate : float, default 16384
         Bytes per second that a body must reach after that: 128 kbit/s.
     largest : int, default 2^26
-        Bytes of a body that count as progress; whoever sends more gains no more time.
+        Bytes of a body that count as progress; more bytes do not extend the deadline.
     grace : float, default 5
         Seconds beyond the deadline of a body, in which an application that reads it can say so
         itself; then the connection is closed.
     connections : int, default 512
-        How many may be open before idle and slow ones are closed in favour of new ones.
+        Open connections beyond which an idle or slow one is closed for each new one.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Patience:
     connections: int = 512
 
     def seconds(self, received: int) -> float:
-        """How long a body may have taken of which so many bytes are here."""
+        """Compute the seconds allowed for a body of which this many bytes were received."""
         return self.start + min(received, self.largest) / self.rate
 
 
 class Streamed(Protocol):
-    """A request whose body comes in pieces, such as Starlette's."""
+    """A request whose body is streamed, such as Starlette's."""
 
     def stream(self) -> AsyncIterator[bytes]:
         """The pieces."""
@@ -86,13 +86,13 @@ async def body_of(
     refuse: Callable[[Reason, str], Exception],
     patience: Patience | None = None,
 ) -> bytes:
-    """The body of a request, whole. Whoever may send more than 64 KiB must be known by now.
+    """Read the complete body of a request. Authenticate first if more than 64 KiB are allowed.
 
     Parameters
     ----------
     request : Streamed
     limit : int
-        Most bytes; :class:`~discreet.body_limit.BodyLimit` lets so many pass.
+        Largest body in bytes; also set as the limit of :class:`~discreet.body_limit.BodyLimit`.
     refuse : callable
         Makes the error to raise of a reason, ``"oversized"`` or ``"slow"``, and a sentence.
     patience : Patience, optional
@@ -119,11 +119,11 @@ async def body_of(
 
 
 class _Patient(asyncio.Protocol, ABC):
-    """Closes a connection whose request does not arrive in time; mixed into uvicorn's protocols."""
+    """Mixin for uvicorn's protocols: close a connection whose request does not arrive in time."""
 
     patience: ClassVar[Patience]
     open: ClassVar[dict[_Patient, None]]
-    """All connections of a server, those that wait for a request in the order of their coming."""
+    """All open connections of a server, in the order in which they were opened."""
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
 
@@ -152,7 +152,7 @@ class _Patient(asyncio.Protocol, ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether no request has been heard, or the last one is answered, read or not."""
+        """Whether the connection is idle: no request arrived, or the last one is answered."""
         return self._stage == "headers" or not self.busy()
 
     @abstractmethod
@@ -160,7 +160,7 @@ class _Patient(asyncio.Protocol, ABC):
         """Whether a request is being answered."""
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; go on waiting unless the request is whole."""
+        """Receive bytes and update the deadline."""
         super().data_received(data)
         self._received += len(data)
         self._follow()
@@ -172,7 +172,7 @@ class _Patient(asyncio.Protocol, ABC):
         self._stop()
 
     def _follow(self) -> None:
-        """A stage has its time from its first moment on; between requests keep-alive counts."""
+        """Start the timer of a new stage; between requests uvicorn's keep-alive timeout applies."""
         stage = self.stage()
         if stage == self._stage:
             return
@@ -182,7 +182,7 @@ class _Patient(asyncio.Protocol, ABC):
             self._look()
 
     def _look(self) -> None:
-        """Close what is late; otherwise look again when it would be."""
+        """Close the connection if it is late; otherwise check again at the deadline."""
         if (left := self._left) > 0:
             self._timer = self.loop.call_later(left, self._look)
         else:
@@ -205,7 +205,7 @@ class _Patient(asyncio.Protocol, ABC):
 def patient_protocol(
     library: Literal["h11", "httptools"] = "h11", patience: Patience | None = None
 ) -> type[asyncio.Protocol]:
-    """HTTP/1.1 for ``uvicorn.Config(http=...)`` that closes connections which keep it waiting.
+    """Make an HTTP/1.1 protocol for ``uvicorn.Config(http=...)`` that enforces the deadlines.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def patient_protocol(
 
 
 def web_server(app: Any, patience: Patience | None = None, **options: Any) -> Any:
-    """An ``uvicorn.Server`` that logs nothing about who asks or when, with patient connections.
+    """Make an ``uvicorn.Server`` with deadlines that logs nothing about clients or times.
 
     Its warnings (of broken requests, of upgrades that are not offered) come one per request, so
     they are left out: with the times that a system adds to them they would be a list of visits.
@@ -285,7 +285,7 @@ def _on_httptools() -> type[_Patient]:
             return self.cycle is not None and not self.cycle.response_complete
 
         def on_message_begin(self) -> None:
-            if len(self.pipeline) >= AHEAD:  # who reads no answers would fill the memory
+            if len(self.pipeline) >= AHEAD:  # a client that reads no answers would fill the memory
                 raise ValueError("too many requests at once")  # which closes the connection
             self._now = "headers"
             super().on_message_begin()
@@ -323,14 +323,14 @@ def tls_options(certificate: str | None, key: str | None) -> dict[str, str | Non
         except ssl.SSLError as error:
             said = error.reason or str(error)
             raise FormatError(
-                f"--certificate {certificate} and --certificate-key {key} do not serve for TLS "
+                f"--certificate {certificate} and --certificate-key {key} cannot be used for TLS "
                 f"({said}); give a certificate and its own key in PEM form, without a password"
             ) from None
     return {"ssl_certfile": certificate, "ssl_keyfile": key}
 
 
 def trusting(authority: str) -> Any:
-    """A TLS context that trusts one authority; a file that holds none is refused by name.
+    """Create a TLS context that trusts one certificate authority.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def trusting(authority: str) -> Any:
     except ssl.SSLError as error:
         raise FormatError(
             f"--authority {authority} holds no certificate ({error.reason or error}); give the "
-            "certificate that the collector's is under, in PEM form"
+            "CA certificate that signed the collector's TLS certificate, in PEM form"
         ) from None
 
 
@@ -358,7 +358,7 @@ def _require_readable(option: str, path: str) -> None:
 
 
 def raise_file_limit(wanted: int = 4096) -> int:
-    """Let this process hold more open connections, where the system allows it.
+    """Raise this process's limit of open files and connections, if the system allows it.
 
     Parameters
     ----------

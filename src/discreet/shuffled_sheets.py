@@ -1,8 +1,8 @@
-"""Shuffled sheets of several groups, or with made-up answers that are not equally likely.
+"""Shuffling of sheets with several groups, or with made-up answers of unequal probability.
 
-Their blanket is known exactly: in each group it is the law of the made-up answers. What a sheet
-says of two people is a product over the groups, so that a sum over many sheets has more terms than
-:mod:`discreet.shuffling` adds up one by one; here it is convolved. Derivation: docs/maths.md.
+Their blanket is known exactly: in each group it is the law of the made-up answers. The likelihood
+ratio of a sheet is a product over the groups, so a sum over many sheets has too many terms for
+:mod:`discreet.shuffling`; here it is convolved by FFT. Derivation: docs/maths.md.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ CELLS_PER_SD = 30
 TAIL_EXPONENT = 45.0
 """Sums outside the grid have a probability of at most exp(-45), under the tilted law."""
 MAX_CELLS = 1 << 23
-"""Of the grid; where more were needed, it is coarser, which bounds delta less closely."""
+"""Largest grid; if more cells were needed, a coarser grid gives a looser bound on delta."""
 MAX_PAIRS = 27
-"""Pairs of people that are tried; with more, a bound for all of them is computed."""
+"""Largest number of pairs of people that are tried; beyond, one bound covers all."""
 MAX_TERMS = 3**10
 """Different terms that a sheet may add; with more, nothing is computed and delta is 1."""
 FLOAT_SLACK = 1e-5
-"""Part of delta that stands for the rounding of floats in a power of a Fourier transform."""
+"""Share of delta that is added for float rounding in a power of a Fourier transform."""
 
 
 Cells = tuple[tuple[float, float, float], ...]
@@ -38,7 +38,7 @@ Cells = tuple[tuple[float, float, float], ...]
 
 @dataclass(frozen=True)
 class SheetBlanket:
-    """What a sheet hides in: the made-up answers of all groups.
+    """The blanket of a sheet: the made-up answers of all groups.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SheetBlanket:
         return math.prod(1 + theta / (1 - theta) / least for theta, least, _ in self.groups)
 
     def delta(self, people: int, epsilon: float) -> float:
-        """The delta at which the shuffled sheets of so many people keep an epsilon.
+        """Compute the delta at which the shuffled sheets of this many people satisfy an epsilon.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ def _saddle_point(values: Floats, chances: Floats) -> float:
 
 
 def _half_width(values: Floats, weights: Floats, people: int) -> float:
-    """How far from 0 a sum can be, but for a probability of exp(-45): Bernstein's bound."""
+    """Compute how far from 0 a sum can be, except with probability exp(-45) (Bernstein)."""
     mean = float(weights @ values)
     reach = float(np.abs(values - mean).max())
     variance = people * float(weights @ (values - mean) ** 2)

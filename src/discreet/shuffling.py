@@ -1,4 +1,4 @@
-"""Shuffled collections: what reports are worth when nobody sees who sent which, and when.
+"""Privacy amplification by shuffling: the guarantee of reports that are stripped of their origin.
 
 An anonymiser strips origin, order and times; what is left is a bag of reports, in which each person
 hides among the others. How well follows from the **blanket**: the part of a report's law that is
@@ -28,15 +28,15 @@ from discreet.shuffled_sheets import SheetBlanket
 __all__ = ["AnyBlanket", "Blanket", "Shuffle", "ShuffleBody", "amplified", "delta_of", "is_kept"]
 
 MOST = 10**9
-"""Respondents; beyond, the sums below lose digits."""
+"""Largest number of respondents; beyond, the sums below lose digits."""
 LARGEST_LOCAL = 20.0
-"""No local epsilon above this is offered, however many respondents are expected."""
+"""Largest local epsilon that is offered, for any number of respondents."""
 SLACK = 1e-6
-"""Part of delta that stands for the rounding of floats in the sums below."""
+"""Share of delta that is added for float rounding in the sums below."""
 LEFT_OUT = 1e-4
-"""Part of delta for the tails that are not summed up."""
+"""Share of delta for the tails that are not summed."""
 BANDS, BLOCK, TERMS = 16, 32, 600
-"""How finely sums are cut; coarser ones are quicker, and bound delta less closely."""
+"""Resolution of the sums; coarser ones are faster, and their bound on delta is looser."""
 
 ANONYMOUS = (
     "an anonymiser, who works with nobody else, strips origin, order and times before anyone "
@@ -59,9 +59,9 @@ class Blanket:
     one : float
         Mass of the reports that support x and not x'; those that support x' alone have the same.
     both, neither : float
-        Mass of the reports that tell nothing about x against x'.
+        Mass of the reports that do not distinguish x from x'.
     scale : float, default 1
-        How many times a person's own report is as likely as these masses say.
+        Factor by which a person's own report is more likely than these masses.
     """
 
     ratio: float
@@ -72,7 +72,7 @@ class Blanket:
 
     @classmethod
     def of_epsilon(cls, epsilon: float) -> Blanket:
-        """What reports of any law with this local epsilon have at least.
+        """Make the blanket that every law with this local epsilon has at least.
 
         R(x) >= exp(-epsilon) (R(x0) + R(x1)) / 2, and R(x0), R(x1) are mixtures e : 1 and 1 : e of
         two laws whose sum is theirs (Feldman, McMillan, Talwar 2021, lemma 3.2 and theorem 3.1).
@@ -82,7 +82,7 @@ class Blanket:
 
     @classmethod
     def mixed(cls, parts: Sequence[tuple[float, Blanket]]) -> Blanket:
-        """Of people who draw one of several kinds of report by these shares."""
+        """Make the blanket of people who draw one of several kinds of report by these shares."""
         ratio = max(one.ratio for _, one in parts)
         if any(one.scale != 1 or one.ratio < ratio * (1 - 1e-9) for _, one in parts):
             return cls.of_epsilon(math.log(ratio))
@@ -95,7 +95,7 @@ AnyBlanket: TypeAlias = Blanket | SheetBlanket
 
 
 def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> bool:
-    """Whether the smaller of two bounds on delta allows it: the blanket's, and that of clones.
+    """Whether shuffled reports satisfy (epsilon, delta), by the blanket's bound or that of clones.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> b
     Returns
     -------
     bool
-        The blanket is the better way to split a law, but what is computed of it lies above its
-        delta; so where all that is known is the local epsilon, the bound may be lower.
+        The blanket is the better decomposition, but its delta is computed from above; so the bound
+        that uses only the local epsilon may be lower.
     """
     if delta_of(blanket, people, epsilon) <= delta:
         return True
@@ -117,7 +117,7 @@ def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> b
 
 
 def delta_of(blanket: AnyBlanket, people: int, epsilon: float) -> float:
-    """The delta at which the shuffled reports of so many people keep an epsilon.
+    """Compute the delta at which the shuffled reports of this many people satisfy an epsilon.
 
     delta = E[(sum of l over the reports)^+] / n, where each of n people adds l = (r - exp(epsilon)
     r') / low with the probability that the blanket has there: docs/maths.md.
@@ -183,7 +183,7 @@ def _bands(binom: Any, trials: Any, share: float) -> tuple[list[Any], list[Any]]
 
 
 def _fewest(binom: Any, tail: float, trials: Any, share: float) -> Any:
-    """At least so many of ``trials``, but for a probability of at most ``tail``."""
+    """Find the number of successes that is undercut with a probability of at most ``tail``."""
     if share <= 0:
         return np.zeros(len(trials))
     return np.where(trials > 0, np.maximum(binom.ppf(tail, np.maximum(trials, 1), share), 0.0), 0.0)
@@ -200,7 +200,7 @@ def _excess(binom: Any, least: Any, most: Any, up: float, down: float, pull: Any
 
 
 def amplified(epsilon: float, n: int, delta: float, blanket: AnyBlanket | None = None) -> float:
-    """The epsilon of shuffled reports, at a delta; the local one where nothing is gained.
+    """Compute the epsilon of shuffled reports at a delta; the local one if nothing is gained.
 
     Parameters
     ----------
@@ -269,17 +269,17 @@ class Shuffle:
 
     @classmethod
     def of(cls, blanket: AnyBlanket, delta: float, respondents: int) -> Shuffle:
-        """What shuffling so many reports is worth."""
+        """Compute the promise of shuffling this many reports."""
         cls(1.0, delta, respondents)  # checks both
         found = amplified(math.log(blanket.ratio), respondents, delta, blanket)
         return cls(float(rounded_up(found, 4)), delta, respondents)
 
     def kept(self, blanket: AnyBlanket) -> bool:
-        """Whether the shuffled reports keep the promise."""
+        """Whether the shuffled reports satisfy the promise."""
         return is_kept(blanket, self.respondents, self.epsilon, self.delta)
 
     def check(self, blanket: AnyBlanket) -> None:
-        """Refuse reports that reveal more than the promise allows."""
+        """Raise if the reports reveal more than the promise allows."""
         if not self.kept(blanket):
             local = math.log(blanket.ratio)
             found = amplified(local, self.respondents, self.delta, blanket)
@@ -290,12 +290,12 @@ class Shuffle:
             )
 
     def best(self, made: Callable[[float], tuple[T, AnyBlanket]]) -> T:
-        """What is made for the largest local epsilon that the shuffle allows.
+        """Find the plan with the largest local epsilon that the shuffle allows.
 
         Parameters
         ----------
         made : callable
-            For a local epsilon: a plan, say, and the blanket of its reports.
+            From a local epsilon to, for example, a plan and the blanket of its reports.
         """
         low, high = self.epsilon, LARGEST_LOCAL
         found, _ = made(low)
@@ -311,7 +311,7 @@ class Shuffle:
         return found
 
     def promise(self, local: Guarantee, people: int | None = None) -> Guarantee:
-        """Both promises; only the local one, if fewer people took part than it takes.
+        """Return the guarantee with shuffling; the local one if too few people took part.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""Where all roads meet: unbiased estimates with variances, and the promise they were made under.
+"""Sufficient statistics of Naive Bayes: unbiased estimates with variances, and their guarantee.
 
-A trust model only decides how this table comes about. Exact statistics are integers with variance
-zero and no promise; noisy ones are real numbers, possibly negative, that add up to the truth on
-average. Nothing here is cleaned up: that is the estimation's work, and the user's choice.
+All trust models produce them. Exact statistics are integers with variance zero and no guarantee;
+noisy ones are real numbers, possibly negative, whose expectation is the true value. They are not
+post-processed here; that is done in :mod:`discreet.estimation`, as the user chooses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VERSION = 5
 def precision_weighted(
     estimates: Sequence[Any], variances: Sequence[Any], *, elementwise: bool = False
 ) -> tuple[Floats, Floats]:
-    """The mean of independent estimates of the same numbers, weighted by their precision.
+    """Compute the precision-weighted mean of independent estimates of the same numbers.
 
     Weights are proportional to 1 / variance, which gives the mean of smallest variance. An exact
     estimate (variance 0) is taken as it is, an unknown one (infinite variance) is left out, unless
@@ -100,8 +100,8 @@ class Table:
         Of each count as an estimate of the number of people in that cell, out of the people that
         the statistics are of. Zero where the counts are exact.
     opposed : float
-        Which part of the noise moves people from class to class, so that it cancels out in sums
-        over the classes: 0 where all counts err independently, 1 where only the class is noisy.
+        Share of the noise variance that cancels in sums over the classes, because it moves people
+        from class to class: 0 if all counts err independently, 1 if only the class is noisy.
     """
 
     cells: Cells
@@ -131,7 +131,7 @@ class Table:
 
     @property
     def between(self) -> Array:
-        """Variances for comparing classes: half of that of the difference between two of them.
+        """Variances for comparing classes: half the variance of the difference between two classes.
 
         Noise that cancels out in sums over K classes has a correlation of -1 / (K - 1) between
         two of them.
@@ -252,7 +252,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """All that a Naive Bayes model needs to know.
+    """Sufficient statistics of a Naive Bayes model.
 
     Parameters
     ----------
@@ -268,13 +268,13 @@ class Statistics:
     guarantee : Guarantee
         Void where the schema was inferred.
     projection : Projection, optional
-        What made the columns of ``schema`` from the original ones.
+        The projection that computes the columns of ``schema`` from the original ones.
     scoring : Scoring
-        How a model is made of them, unless :func:`discreet.estimate` is told otherwise.
+        Default settings of :func:`discreet.estimate` for these statistics.
     corrections : sequence of Correction
-        What models in the making got wrong, one after the other.
+        Noisy residuals of the models during training, in order.
     likeliest : Likeliest, optional
-        What whole answers say beyond the tables; it does not add up.
+        Maximum-likelihood model of whole sheets; not additive.
     """
 
     schema: Schema
@@ -333,7 +333,7 @@ class Statistics:
 
     @property
     def exact(self) -> bool:
-        """Whether no number here carries noise."""
+        """Whether all numbers are exact (all variances are zero)."""
         parts = [table.variances for table in self.tables.values()]
         parts += [moments.variances for moments in self.moments.values()]
         return not any(np.any(part) for part in [self.variances, *parts])
@@ -341,8 +341,8 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         """Statistics of disjoint groups of people; the larger epsilon is everyone's.
 
-        Where they were to be scored differently, or with corrections, which are about one model
-        and do not add up, the sum is scored as its noise deserves.
+        If their scoring differs or has corrections, which belong to one model and are not additive,
+        the sum has the default scoring.
         """
         if not isinstance(other, Statistics):
             return NotImplemented
@@ -367,7 +367,7 @@ class Statistics:
         )
 
     def to_json(self) -> str:
-        """Write as versioned JSON. Exact statistics are private data: guard such a file."""
+        """Write as versioned JSON. Exact statistics are not protected: keep such a file private."""
         body = {
             "schema": self.schema.to_body(),
             "totals": self.totals.tolist(),
@@ -481,7 +481,7 @@ class StatisticsBody(Body):
 
 
 def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:
-    """The cells of a feature as a file states them."""
+    """Load the cells of a feature from the edges in a file."""
     feature = schema[name]
     if isinstance(feature, Categorical):
         return Cells.of(schema, name)

@@ -1,4 +1,4 @@
-"""Try to break a promise: exactly where outputs are finite, by samples where they are not.
+"""Audit a privacy guarantee: exactly where outputs are finite, by samples where they are not.
 
 ::
 
@@ -6,13 +6,13 @@
     of_mechanism    a mechanism by name            its report
     of_classifier   an estimator, ours or foreign  fitted attributes, errors, warnings
     of_manifest     a federated round              what is published, what colluders are left with
-    of_function     any callable                   whatever it lets out
+    of_function     any callable                   everything it returns, raises or warns
             │
             ▼
          Subject ──► audit ──► Audit: a Verdict per check, in words
 
-A check that finds nothing proves nothing; one that finds an event proves that a promise is broken,
-with the stated confidence.
+A check that finds nothing proves nothing; one that finds an event proves that the guarantee is
+broken, with the stated confidence.
 """
 
 from __future__ import annotations

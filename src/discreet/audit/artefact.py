@@ -1,6 +1,6 @@
-"""What was released, as named leaves that a distinguisher can look at.
+"""Split a release into named leaves that a distinguisher can compare.
 
-An artefact is whatever a program gives away: text, bytes, JSON, numbers, arrays, a fitted
+An artefact is everything that a program releases: text, bytes, JSON, numbers, arrays, a fitted
 estimator, an exception, warnings. :func:`leaves` takes it apart down to single numbers and words,
 each named by its path. Nothing is left out for being uninteresting: a leak is where nobody looked.
 
@@ -26,7 +26,7 @@ __all__ = ["Leaves", "leaves", "released", "skeleton"]
 Leaves = dict[str, float | str]
 
 MOST = 4000
-"""Leaves of one artefact; the rest is in the leaf of the whole as a digest."""
+"""Leaves of one artefact; further ones enter the leaf ``whole`` as a digest."""
 DEEPEST = 12
 DERIVED = (" lowest bit", " length", " sum", " shape")
 TOKEN = re.compile(
@@ -38,7 +38,7 @@ WHITE_SPACE = re.compile(r"\s*")
 
 
 def leaves(artefact: Any) -> Leaves:
-    """Every number and word of an artefact by its path, and the artefact as a whole.
+    """Extract every number and string of an artefact by its path, and the artefact as a whole.
 
     Numbers that are not whole also give the place of their lowest bit, where noise that was added
     in floating point shows; lists of numbers their sum, where an exact total shows; texts their
@@ -71,7 +71,7 @@ def leaves(artefact: Any) -> Leaves:
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    """A name that nothing else has: one value must not hide another."""
+    """Make a name that is not in use, so that no value hides another."""
     while name in taken:
         name += " again"
     return name
@@ -128,7 +128,7 @@ def _decode(content: bytes) -> str:
 
 
 def _means(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, float | str]]:
-    """Means and variances, where counts, sums and sums of squares stand together.
+    """Iterate over means and variances, where counts, sums and sums of squares occur together.
 
     Noise that was added to them is not seen in sums, which carry that of the counts as well.
     """
@@ -155,7 +155,7 @@ def _number(value: Any) -> float:
 
 
 def _text(value: str, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
-    """Text that is JSON, or several documents of it, is taken apart; other text is a word."""
+    """Split text that holds JSON documents; other text is a single leaf."""
     yield f"{path} text length".strip(), float(len(value))
     try:
         documents = _parse_documents(value)
@@ -181,7 +181,7 @@ def _parse_documents(text: str) -> list[Any]:
 
 
 def _keep_all_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; of members with the same key none is dropped."""
+    """Build a JSON object that keeps all members with the same key."""
     members: dict[str, Any] = {}
     for key, value in pairs:
         members[_unused(key, members)] = value
@@ -194,7 +194,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def skeleton(text: str) -> str:
-    """The form of a JSON text: of each value in its usual spelling its kind, and the rest.
+    """Return a JSON text with each value in its usual spelling replaced by its kind.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _form_of(token: re.Match[str]) -> str:
 
 
 def _object(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
-    """A document as its JSON, anything else by what it holds."""
+    """Leaves of a document (as its JSON), or of an object's attributes."""
     if hasattr(value, "to_json"):
         yield from _walk(value.to_json(), path, depth + 1)
     elif hasattr(value, "__dict__"):
@@ -234,7 +234,7 @@ def _object(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | st
 
 
 def released(run: Callable[[], Any]) -> dict[str, Any]:
-    """Run a program and give all it lets out: its result, or its error, and its warnings.
+    """Run a program and capture its result or error, and its warnings.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def released(run: Callable[[], Any]) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             found: dict[str, Any] = {"result": run()}
-        except (Exception, SystemExit) as error:  # whatever it is, it was seen
+        except (Exception, SystemExit) as error:  # any error is part of the release
             found = {"error": error}
     if caught:
         found["warnings"] = [f"{one.category.__name__}: {one.message}" for one in caught]

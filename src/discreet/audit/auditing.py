@@ -1,4 +1,4 @@
-"""The audit itself: walk through everything where that ends, draw samples where it does not.
+"""Run an audit: enumerate all outputs where they are finite, draw samples where not.
 
 The samples of a pair of inputs are used in three parts: a quarter fits scores, a quarter chooses
 one event, half bounds its epsilon. Only that last half decides, and only one event is tried on it,
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much an audit may cost, and how sure it must be.
+    """Limits of an audit: samples, time, paths, and its confidence.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
-            raise PrivacyError(f"confidence is {self.confidence!r}; it must lie inside (0, 1)")
+            raise PrivacyError(f"confidence is {self.confidence!r}; it must be between 0 and 1")
         if self.samples < 40 or not self.seconds > 0 or self.processes < 1 or self.paths < 0:
             raise PrivacyError(
                 f"samples={self.samples}, seconds={self.seconds}, processes={self.processes}, "
@@ -69,7 +69,7 @@ class Effort:
 def audit(
     subject: Subject, effort: Effort | None = None, progress: Progress | None = None
 ) -> Audit:
-    """Try to break a promise.
+    """Audit a privacy guarantee.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _exact(walk: Walk, most: int) -> Verdict:
             rows = []
         if not rows:
             return replace(verdict, way="not done", note=str(error))
-        # inputs that cannot be told from their names are numbered
+        # inputs may have equal names, so they are numbered
         laws, walked = {str(k): dict(enumerate(row)) for k, row in enumerate(rows)}, 0
         verdict = replace(verdict, note="of the channel that the mechanism states, not of its code")
     found = worst(laws)
@@ -120,7 +120,7 @@ def _exact(walk: Walk, most: int) -> Verdict:
 
 
 def _walked(walk: Walk, most: int) -> tuple[dict[str, Any], int]:
-    """The law of every input, and how many paths that took."""
+    """Compute the output distribution of every input, and the number of paths."""
     laws: dict[str, Any] = {}
     walked = 0
     for name, given in walk.inputs:
@@ -162,7 +162,7 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
 
 
 def _failed(drawn: tuple[list[Leaves], list[Leaves]]) -> str:
-    """The errors with which all runs ended: nothing was released, so nothing was tried."""
+    """Describe the errors if all runs failed, so that nothing was released or tested."""
     errors = [leaf.get("error") for side in drawn for leaf in side]
     if None in errors:
         return ""
@@ -177,7 +177,7 @@ def _compared(
     alpha: float,
     usual: float,
 ) -> Verdict:
-    """Fit, choose and confirm."""
+    """Fit scores, choose an event and confirm it, each on its own samples."""
     verdict = Verdict(pair.check, "statistical", subject.epsilon, subject.delta)
     quarter = len(drawn[0]) // 4
     fit, choose, confirm = (
@@ -196,7 +196,7 @@ def _compared(
         seen, other, names = other, seen, names[::-1]
     size, delta = len(confirm[0]), subject.delta
     least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
-    if failed and least <= subject.epsilon:  # where errors tell the inputs apart, that is told
+    if failed and least <= subject.epsilon:  # errors may be the event
         return not_done
     parts = subject.shared
     return replace(

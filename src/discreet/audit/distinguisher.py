@@ -1,4 +1,4 @@
-"""Which event tells two inputs apart best, and what it proves about epsilon.
+"""Find the event that best distinguishes two inputs, and bound epsilon by it.
 
 Scores are fitted on some samples, an event "the score is at least t" is chosen on others, and its
 bound is computed on yet others.
@@ -20,14 +20,14 @@ from discreet.audit.scores import Score, candidates
 __all__ = ["Event", "best_event", "detectable", "lower_bound"]
 
 SURE = 1e-3
-"""Error probability at which events are compared, whatever their bound is to be: many are."""
+"""Error probability at which candidate events are compared; small, because there are many."""
 OFTEN = 0.9
-"""How often a loss must be found to count as one that would be."""
+"""Power at which a loss counts as detectable."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that may be seen in an artefact.
+    """An event: a score of an artefact is at least a threshold.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class Event:
     words: str
 
     def count(self, artefacts: Sequence[Leaves]) -> int:
-        """In how many artefacts it is seen."""
+        """Count the artefacts in which the event occurs."""
         seen = self.score(artefacts) * (-1 if self.swapped else 1) >= self.threshold
         return int(np.count_nonzero(seen))
 
 
 def lower_bound(seen: Any, other: Any, samples: int, alpha: float, delta: float = 0.0) -> Any:
-    """What epsilon is at least, with probability 1 - alpha over the samples.
+    """Lower confidence bound on epsilon, at level 1 - alpha.
 
     P(A | one) - delta <= exp(epsilon) P(A | other): Clopper-Pearson bounds for both sides, each
     wrong with probability alpha/2.
@@ -75,7 +75,7 @@ def lower_bound(seen: Any, other: Any, samples: int, alpha: float, delta: float 
 
 
 def _log_ratio(seen: Any, other: Any, samples: int, alpha: float, delta: float) -> Any:
-    """The same, below zero where nothing is proven yet: the nearer to it the better."""
+    """The same bound without truncation at zero, to rank events."""
     low, high = _least(seen, samples, alpha), _most(other, samples, alpha)
     return np.log(np.maximum(low - delta, 1e-300) / high)
 
@@ -95,7 +95,7 @@ def _most(seen: Any, samples: int, alpha: float) -> Any:
 def detectable(
     samples: int, alpha: float, promised: float, delta: float = 0.0, parts: int = 1
 ) -> float:
-    """The least loss that so many confirming samples show to exceed a promise, 9 times of 10.
+    """Compute the smallest loss that these samples show to exceed a promise, 9 times in 10.
 
     For a loss that is shared evenly by independent numbers with Laplace noise, and its best event,
     "each lies on the far side": of probability p = (1 + exp(-loss / parts))^-parts with one input
@@ -145,7 +145,7 @@ def best_event(
     choose: tuple[Sequence[Leaves], Sequence[Leaves]],
     delta: float = 0.0,
 ) -> Event | None:
-    """The event that promises the largest bound on epsilon; None if all artefacts are the same.
+    """Choose the event with the largest bound on epsilon; None if all artefacts are equal.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ def best_event(
                 np.count_nonzero(np.isfinite(side)) - np.searchsorted(side, steps, side="left")
                 for side in (mine, theirs)
             )
-            # surer than asked for: the best of many looks better than it is
+            # stricter than the stated confidence: the best of many is selected
             bounds = _log_ratio(seen, other, samples, SURE, delta)
-            # of two that tell nearly the same, the one that is easier to say comes first
+            # of two nearly equal events, prefer the simpler one
             if len(steps) and bounds.max() > best[0] + (0.1 if best[1] else 0.0):
                 t = float(steps[int(np.argmax(bounds))])
                 words = candidate.words(t, swapped)

@@ -1,4 +1,4 @@
-"""The exact loss of a program whose outputs are finite: every random choice is walked through.
+"""Compute the exact loss of a program with finite outputs by enumerating its random choices.
 
 :class:`Choices` is a random source that takes one given path through all choices a program makes,
 and knows how likely that path is, as a fraction. Running the program once along every path gives
@@ -28,7 +28,7 @@ from discreet.randomness import Random
 __all__ = ["Choices", "EndlessError", "Worst", "keeps", "law", "paths", "worst"]
 
 WIDEST = 1 << 16
-"""Branches of one choice that are still walked through."""
+"""Largest number of branches of one choice that are enumerated."""
 
 Output = TypeVar("Output", bound=Hashable)
 
@@ -38,9 +38,9 @@ class EndlessError(PrivacyError):
 
 
 class Choices(Random):
-    """Takes one given path through all random choices, and knows how likely it is.
+    """Random source that follows one path through all choices and computes its probability.
 
-    The 16 bytes of a report's id are no choice: they are drawn after the answer, and are zero here.
+    The 16 bytes of a report's id are not a choice: drawn after the answer, they are zero here.
     Subsets come in ascending order, because nothing is promised about their order.
 
     Parameters
@@ -62,7 +62,7 @@ class Choices(Random):
         self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
 
     def choose(self, chances: Sequence[Fraction]) -> int:
-        """Take the branch of the path; branches without a chance are left out."""
+        """Take the branch of the path; branches of probability zero are skipped."""
         possible = [outcome for outcome, chance in enumerate(chances) if chance]
         branch = self._take(len(possible))
         self.chance *= chances[possible[branch]]
@@ -82,7 +82,7 @@ class Choices(Random):
         return branch
 
     def raw(self, count: int) -> Bytes:
-        """The bytes of an id; what else is made of bytes has too many outcomes."""
+        """Return the bytes of an id; other draws of bytes have too many outcomes."""
         if count != 16:
             raise EndlessError("this draw is made of bytes that cannot be walked through")
         return np.zeros(count, np.uint8)
@@ -105,7 +105,7 @@ class Choices(Random):
         return np.array(flags, np.bool_).reshape(thresholds.shape)
 
     def bits(self, threshold: int, rows: int, columns: int) -> Bytes:
-        """A choice between False and True for every bit; padding is none."""
+        """A choice between False and True for every bit, without padding."""
         flags = self.bernoulli_words(threshold, rows * columns).reshape(rows, columns)
         return np.packbits(flags, axis=1, bitorder="little")
 
@@ -124,7 +124,7 @@ def _subset(pool: int, take: int, number: int) -> tuple[int, ...]:
 def paths(
     run: Callable[[Choices], Output], source: type[Choices] = Choices, most: float = math.inf
 ) -> Iterator[tuple[Output, Choices]]:
-    """Run a program once along every path; gives what came out, and the path.
+    """Run a program once along every path; iterate over outputs and paths.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def paths(
 def law(
     run: Callable[[Choices], Output], source: type[Choices] = Choices, most: float = math.inf
 ) -> dict[Output, Fraction]:
-    """P(output), exactly: what comes out on every path. The parameters are those of :func:`paths`.
+    """Compute P(output) exactly. The parameters are those of :func:`iter_paths`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Worst:
 
 
 def worst(laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fraction]]) -> Worst:
-    """The worst ratio over all outputs and all pairs of inputs.
+    """Find the largest likelihood ratio over all outputs and pairs of inputs.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def worst(laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fra
 
 
 def keeps(epsilon: float, ratio: Fraction | float) -> bool:
-    """Whether a ratio is at most exp(epsilon), decided with 60 digits."""
+    """Whether a ratio is at most exp(epsilon), computed with 60 digits."""
     if math.isinf(epsilon):
         return True
     return not isinstance(ratio, float) and ratio <= exp_below(Fraction(epsilon))

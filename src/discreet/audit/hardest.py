@@ -1,9 +1,9 @@
-"""Tables on which noise that is scaled to smooth sensitivity hides as little as it ever may.
+"""Worst-case tables for smooth-sensitivity noise.
 
 A smooth bound S is made for the worst table within reach, so on most tables a record moves the
 statistic by less than S, and a training with half of its noise still keeps its promise there. On
 the tables made here it moves by nearly all of S, in both numbers of every feature at once:
-everybody is in the middle, as many as will be trimmed there (``smooth`` trims nobody) at the upper
+all values are in the middle, as many as will be trimmed (``smooth`` trims nobody) at the upper
 bound, and the record that is added at the upper bound, too.
 
 - The mean of n values moves by (R/2) / (n + 1), their variance by (R/2)^2 n / (n + 1)^2. S is
@@ -34,11 +34,11 @@ __all__ = ["hardest", "moved"]
 
 SIZES = [int(n) for n in np.geomspace(8, 2000, 80)]
 ENOUGH = 0.97
-"""Of S; beyond, larger tables gain little."""
+"""Relative shift (of S) that is sufficient; larger tables gain little."""
 
 
 def hardest(params: Mapping[str, Any]) -> list[Pair]:
-    """The pair of tables for a CentralNB; none if its noise does not depend on the table.
+    """Make the worst-case pair for a CentralNB; empty if its noise does not depend on the table.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def hardest(params: Mapping[str, Any]) -> list[Pair]:
 
 
 def moved(method: str, size: int, beta: float, spread: float = 0.0) -> float:
-    """How far the added record moves what is released, as a part of the smooth bounds.
+    """Compute the shift by the added record, relative to the smooth bounds.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def moved(method: str, size: int, beta: float, spread: float = 0.0) -> float:
 
 
 def _codes(method: str, size: int, beta: float) -> Integers:
-    """Values of one class, sorted: 1 the middle, 2 the upper bound."""
+    """Value codes of one class, sorted: 1 is the middle, 2 the upper bound."""
     trim = trim_for(size, beta) if method == "trimmed" else 0
     return np.repeat(np.array([1, 2]), [size - trim, trim])
 

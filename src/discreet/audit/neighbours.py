@@ -1,4 +1,4 @@
-"""Neighbouring tables and different records, made from what is public."""
+"""Make neighbouring tables and different records from a public schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = Sequence[Record]
 
 
 def values_of(schema: Schema, name: str, edges: Sequence[float] = ()) -> list[Any]:
-    """Values of a feature that stand for all others: categories, or one number of every bin."""
+    """List representative values of a feature: its categories, or one number per bin."""
     feature = schema[name]
     if isinstance(feature, Categorical):
         found: list[Any] = list(feature.values)
@@ -32,7 +32,7 @@ def values_of(schema: Schema, name: str, edges: Sequence[float] = ()) -> list[An
 
 
 def corner(schema: Schema, last: bool) -> Record:
-    """The record with the first value of everything, or with the last."""
+    """Make the record with the first value of every feature, or with the last."""
     record: Record = {}
     for feature in schema.features:
         kept = [one for one in values_of(schema, feature.name) if one is not None]
@@ -41,7 +41,7 @@ def corner(schema: Schema, last: bool) -> Record:
 
 
 def missing(schema: Schema) -> Record:
-    """A record of the last class in which everything that may be missing is."""
+    """Make a record of the last class with all optional values missing."""
     gone = {feature.name: None for feature in schema.features if feature.optional}
     return {**corner(schema, True), **gone}
 
@@ -49,7 +49,7 @@ def missing(schema: Schema) -> Record:
 def records(
     schema: Schema, names: Iterable[str], edges: Mapping[str, Sequence[float]]
 ) -> Iterable[Record]:
-    """All records in which the named features and the class differ, and nothing else does."""
+    """Iterate over all records that differ in the named features and the class only."""
     varied = list(dict.fromkeys(names))
     values = [values_of(schema, name, edges.get(name, ())) for name in varied]
     for combination in itertools.product(*values, schema.classes):
@@ -60,7 +60,7 @@ def records(
 
 
 def added(schema: Schema, rows: int) -> list[Pair]:
-    """Tables that differ by one record, at places where a careless program looks twice."""
+    """Make pairs of tables that differ by one record, in ways that often reveal defects."""
     low, high = corner(schema, False), corner(schema, True)
     mixed = [low, high] * (rows // 2 + 1)
     lonely = [low] * rows
@@ -75,14 +75,14 @@ def added(schema: Schema, rows: int) -> list[Pair]:
 
 
 def replaced(schema: Schema, rows: int) -> list[Pair]:
-    """Tables of the same size in which one record is another."""
+    """Make pairs of tables of the same size that differ in one record."""
     low, high = corner(schema, False), corner(schema, True)
     lonely = [low] * rows
     return [Pair(f"{rows} alike", "all but one alike", lonely, [*lonely[1:], high])]
 
 
 def columns_of(schema: Schema, rows: Rows) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Rows as columns of the features, and the classes."""
+    """Convert rows to columns of the features, and the classes."""
     columns: dict[str, Any] = {}
     for feature in schema.features:
         values = [row[feature.name] for row in rows]

@@ -31,9 +31,9 @@ from discreet.schema import Schema
 __all__ = ["of_collection", "of_mechanism", "of_oracle"]
 
 FEW = 400
-"""Records, values, cells or pairs that are all tried; of more, the first ones are."""
+"""Largest number of records, values, cells or pairs that are tried; the first ones of more."""
 SHORT = 1 << 14
-"""Device paths that are walked through; beyond, its questions are, one by one."""
+"""Largest number of device paths that are enumerated; above, questions are enumerated singly."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class AssignedDevice:
 
 
 def shown(text: str) -> str:
-    """What a device sent, without what is always the same."""
+    """Describe what a device sent, without the constant parts."""
     sent = re.findall(r'"question": (\d+), "value": (\[[^]]*\])', text)
     return " and ".join(f"question {question}: {value}" for question, value in sent) or text[:80]
 
 
 def of_collection(collection: Collection) -> Subject:
-    """A plan or a questionnaire: what one device sends, whoever holds it.
+    """Make the subject of a plan or a questionnaire: what one device sends.
 
-    Of a shuffled collection it is the promise of a single report that is put to the test; what the
-    shuffle adds rests on people who are not here (:mod:`discreet.shuffling` computes it).
+    For a shuffled collection the guarantee of a single report is tested; the amplification depends
+    on other people's reports (:mod:`discreet.shuffling` computes it).
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def of_collection(collection: Collection) -> Subject:
 
 
 def _record_pairs(collection: Any, schema: Schema) -> Iterator[Pair]:
-    """The first value of everything, against the last and against every other value alone.
+    """Iterate over pairs: the first value of every feature against the last, and single changes.
 
     A device may give away a value that is neither the first nor the last, or that something is
     missing. Where questions are assigned, a value is tried with every question about it.
@@ -159,7 +159,7 @@ def _edges(collection: Any) -> dict[str, Any]:
 
 
 def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
-    """Every record and every path through the device, where these are few."""
+    """Checks of every record and every path through the device, if these are few."""
     schema, edges = getattr(collection, "original", collection.schema), _edges(collection)
     answers = [question.outputs for question in collection.questions]
     people = list(islice(records(schema, schema.names, edges), FEW + 1))
@@ -181,7 +181,7 @@ def _whole_device(collection: Any, groups: Sequence[int | None]) -> list[Walk]:
 
 
 def _parts(collection: Any) -> list[Walk]:
-    """Every answer to every question, of the mechanisms alone."""
+    """Checks of every answer to every question, for the mechanisms alone."""
     note = "of the mechanisms alone; the device around them is compared by samples"
     if collection.kind == "plan":
         return [
@@ -215,7 +215,7 @@ class Sampler:
 
 
 def of_mechanism(name: str, epsilon: float, size: int = 2, **more: Any) -> Subject:
-    """A mechanism by name.
+    """Make the subject of a mechanism by its name.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def of_mechanism(name: str, epsilon: float, size: int = 2, **more: Any) -> Subje
         ``"discrete-gaussian"``.
     epsilon : float
     size : int
-        Values, numbers or answers; those that know only one number ignore it.
+        Values, numbers or answers; ignored by mechanisms for a single number.
     **more
         Further parameters of the mechanism.
     """
@@ -243,7 +243,7 @@ def of_mechanism(name: str, epsilon: float, size: int = 2, **more: Any) -> Subje
 
 
 def of_oracle(mechanism: Any) -> Subject:
-    """A frequency oracle, a mean oracle or a survey model, as a value.
+    """Make the subject of a frequency oracle, mean oracle or survey model.
 
     Parameters
     ----------

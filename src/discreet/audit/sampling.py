@@ -1,4 +1,4 @@
-"""Outputs drawn from a subject, here or in processes that were started for it."""
+"""Draw outputs of a subject, in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["repeated", "require_portable", "samples", "worker"]
 
 FIRST = 200
 LEAST = 20
-"""Draws that two processes must not share: at most, and if there is little time."""
+"""Draws compared between two processes: at most, and at least if time is short."""
 
 
 def samples(
@@ -32,7 +32,7 @@ def samples(
     until: float,
     progress: Callable[[int], None],
 ) -> tuple[list[Leaves], list[Leaves]]:
-    """As many outputs of both inputs as samples and time allow, at least 40."""
+    """Draw outputs of both inputs until the limit of samples or time, at least 40."""
     drawn: tuple[list[Leaves], list[Leaves]] = ([], [])
     step = 20
     while len(drawn[0]) < most and (len(drawn[0]) < 40 or time.monotonic() < until):
@@ -64,7 +64,7 @@ def _parts(count: int, among: int) -> list[int]:
 
 
 def draw(release: Release, given: Any, count: int, seconds: float = math.inf) -> list[Leaves]:
-    """Outputs of one input, taken apart; what a worker does. Time ends it, but not before LEAST."""
+    """Draw outputs of one input, as leaves, in a worker; at least MIN_COMPARED_DRAWS of them."""
     random, until = CryptoRandom(), time.monotonic() + seconds
     drawn: list[Leaves] = []
     while len(drawn) < count and (len(drawn) < LEAST or time.monotonic() < until):
@@ -73,15 +73,15 @@ def draw(release: Release, given: Any, count: int, seconds: float = math.inf) ->
 
 
 def worker() -> Executor:
-    # started anew, not forked: a generator that begins the same way everywhere is found by it
+    # spawned, not forked: reveals generators that start in the same state everywhere
     return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
 
 def require_portable(subject: Subject) -> None:
-    """Refuse what cannot be sent to another process."""
+    """Require that the subject can be sent to another process."""
     try:
         ForkingPickler.dumps((subject.release, subject.pairs))
-    except Exception as error:  # whatever the objects themselves raise
+    except Exception as error:  # objects may raise any error when pickled
         raise SchemaError(
             f"{subject.name} cannot be sent to another process ({error}); define it at the top "
             "of a module, or use one process"
@@ -89,7 +89,7 @@ def require_portable(subject: Subject) -> None:
 
 
 def repeated(subject: Subject, workers: Sequence[Executor], seconds: float) -> Verdict | None:
-    """Whether processes draw the same outputs one after the other: a seeded source."""
+    """Find out whether two processes draw the same outputs: a seeded source."""
     given = subject.release, subject.pairs[0].first, FIRST, seconds
     begun = [one.submit(draw, *given) for one in workers[:2]]
     mine, theirs = ([one["whole"] for one in result.result()] for result in begun)

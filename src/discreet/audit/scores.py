@@ -1,4 +1,4 @@
-"""Scores of artefacts that may tell two inputs apart, learnt from samples of both.
+"""Scores of artefacts that may distinguish two inputs, fitted on samples of both.
 
 A leaf's score is the log-ratio of how often its value (or the range it falls into) was seen with
 either input. Single leaves, numbers by the side of a cut (``steps``), the sums of the best few (a
@@ -22,21 +22,21 @@ from discreet.audit.steps import numeric, steps
 __all__ = ["Score", "candidates"]
 
 FEW = 64
-"""Different values of a leaf up to which each counts by itself; beyond, ranges do."""
+"""Distinct values of a leaf up to which each is scored separately; above, ranges are."""
 COARSE = (0.03, 0.15, 0.4, 0.6, 0.85, 0.97)
 FINE = (0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.995)
 """Where the ranges of a number end, for few and for many samples; short ones at the tails, where a
 wrong scale shows."""
 MANY = 400
 SINGLE = 12
-"""Leaves that are tried alone."""
+"""Number of best leaves that are tried alone."""
 SUMS = (2, 4, 8, 16, 64, 1 << 30)
-"""How many of the best leaves are added up."""
+"""Numbers of best leaves whose scores are summed."""
 DISTINCT, ALIKE = 8, 0.5
 """Leaves that are added up although they hardly tell the same, and from which correlation on they
 do."""
 TREES = 80
-"""Leaves that trees look at."""
+"""Number of best leaves that the trees use."""
 
 Score = Callable[[Sequence[Leaves]], Floats]
 
@@ -60,7 +60,7 @@ class _Leaf:
                 cuts = np.quantile(numbers, FINE if len(one) > MANY else COARSE, method="lower")
                 edges = tuple(np.unique(cuts).tolist())
         counts = [Counter(_range(v, edges) for v in side) for side in values]
-        # half a sighting more on both sides: what was seen once says little
+        # pseudo-count of one half on both sides: a single sighting is weak evidence
         ratios = {
             v: math.log((counts[0][v] + 0.5) / (counts[1][v] + 0.5)) for v in counts[0] | counts[1]
         }
@@ -73,7 +73,7 @@ class _Leaf:
         return np.array([self.ratios.get(v, 0.0) for v in found])
 
     def words(self, threshold: float, swapped: bool) -> str:
-        """The values that make the event."""
+        """Describe the values that make the event."""
         sign = -1 if swapped else 1
         held = sorted(
             (v for v, ratio in self.ratios.items() if sign * ratio >= threshold),
@@ -177,12 +177,12 @@ def _sum_of(some: Sequence[_Leaf]) -> Score:
 def _distinct(
     ranked: Sequence[_Leaf], one: Sequence[Leaves], other: Sequence[Leaves]
 ) -> list[_Leaf]:
-    """The best leaves, without those that say again what a better one says."""
+    """Select the best leaves that are not strongly correlated with better ones."""
     kept: list[_Leaf] = []
     said: list[Floats] = []
     for leaf in ranked[:TREES]:
         sides = [leaf.score(side) for side in (one, other)]
-        # about the mean of each side: that both tell the inputs apart makes them no copies
+        # centred per side: both distinguish the inputs, which alone does not make them redundant
         mine = np.concatenate([side - side.mean() for side in sides])
         if not mine.any():
             continue

@@ -1,10 +1,10 @@
-"""Scores for noise that was added to numbers: where each of them lies beside one cut.
+"""Step scores for numbers with added noise: whether each is above or below one cut.
 
 Numbers of an artefact often share their noise: a total and a mean, a count and what is computed
-from it. So each is first freed of what the earlier ones of its part of the artefact tell about it,
-linearly; where numbers are sums of independent draws, single draws are left. The log-ratio of two
-shifted Laplace laws is nearly a step, so one cut of each says what there is to say, and needs few
-samples to be learnt.
+from it. So each number is first residualised on the earlier ones of its part of the artefact (least
+squares); where numbers are sums of independent draws, single draws remain. The log-ratio of two
+shifted Laplace distributions is nearly a step, so one cut per number is nearly optimal and needs
+few samples to fit.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from discreet.audit.artefact import DERIVED, Leaves
 __all__ = ["Steps", "numeric", "steps"]
 
 MOST = 48
-"""Numbers of one part that are looked at."""
+"""Largest number of numbers used from one part of the artefact."""
 CUTS = np.linspace(0.04, 0.96, 24)
 DEPENDENT = 1e-7
-"""What is left of a number, against its spread, if the earlier ones tell all of it."""
+"""Residual spread (relative) below which a number is a function of the earlier ones."""
 
 
 def numeric(value: float | str | None) -> float:
-    """A leaf as a finite number; words are missing."""
+    """Convert a leaf to a finite number; strings become NaN."""
     return max(-1e300, min(1e300, value)) if isinstance(value, float) else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class _Rests:
-    """Numbers, each without what those before it tell."""
+    """Numbers residualised on the earlier ones."""
 
     names: tuple[str, ...]
     middle: Floats
@@ -47,7 +47,7 @@ class _Rests:
     @classmethod
     def learnt(cls, names: Sequence[str], one: Sequence[Leaves], other: Sequence[Leaves]) -> _Rests:
         sides = [_columns(names, side) for side in (one, other)]
-        # about the mean of each side: what differs between them is not explained away
+        # centred per side, so that the difference between the sides is not explained away
         apart = np.vstack([side - side.mean(axis=0) for side in sides])
         scale = np.where(apart.std(axis=0) > 0, apart.std(axis=0), 1.0)
         apart /= scale
@@ -98,7 +98,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The sum of the steps of a few numbers of one part of an artefact.
+    """Sum of the best steps of one part of an artefact.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Steps:
         return np.asarray(np.sum(found, axis=0), dtype=float)
 
     def words(self, threshold: float, swapped: bool) -> str:
-        """Which numbers, and on which side of their cuts."""
+        """Describe which numbers are on which side of their cuts."""
         sign = -1 if swapped else 1
         names = [self.rests.names[self.rests.kept[one.place]] for one in self.few]
         sides = ["high" if sign * (one.above - one.below) > 0 else "low" for one in self.few]
@@ -127,7 +127,7 @@ class Steps:
 
 
 def steps(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[Steps]:
-    """For each part of the artefacts, its best number, its best two, three and so on.
+    """Fit scores for each part of the artefacts: of its best number, best two, and so on.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def steps(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[Steps]:
 
 
 def _parts(one: Sequence[Leaves], other: Sequence[Leaves]) -> list[list[str]]:
-    """Names of the numbers that every artefact has, by the document or attribute they are in."""
+    """Group the names of numbers that every artefact has by their document or attribute."""
     parts: dict[str, list[str]] = defaultdict(list)
     for name, value in one[0].items():
         words = name.split(".")

@@ -1,4 +1,4 @@
-"""What is audited: a program, what it promises, and the inputs between which it must not tell."""
+"""Subject of an audit: a program, its privacy guarantee, and pairs of neighbouring inputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from discreet.randomness import Random
 __all__ = ["Pair", "Release", "Subject", "Walk"]
 
 Release = Callable[[Any, Random], Any]
-"""An input and a random source to everything that is released."""
+"""Maps an input and a random source to everything that is released."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two inputs that the promise is about.
+    """Two neighbouring inputs.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Walk:
-    """A program with finitely many outputs, and all inputs between which it must not tell.
+    """A program with finitely many outputs, and all its neighbouring inputs.
 
     Parameters
     ----------
@@ -56,10 +56,10 @@ class Walk:
     show : callable
         An output in words.
     note : str
-        What is not covered; if anything, samples of the whole are compared as well.
+        What is not covered; if not empty, samples are compared as well.
     stated : callable, optional
-        The channel as the mechanism states it, one row per input: where its draws cannot be walked
-        through.
+        The channel that the mechanism states, one row per input, for draws that cannot be
+        enumerated.
     """
 
     check: str
@@ -73,7 +73,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Subject:
-    """A promise that can be put to the test.
+    """A privacy guarantee that can be audited.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ class Subject:
     shared: int = 1
 
     def __post_init__(self) -> None:
-        # against a promise that is no number nothing is ever too likely
+        # a NaN or infinite epsilon could never be violated
         if not 0 <= self.epsilon < math.inf:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; an audit needs a number from 0 on")
         if not 0 <= self.delta < 1:
-            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+            raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
         if not self.pairs and not self.walks:
             raise SchemaError(f"{self.name}: give at least one pair of neighbouring inputs")

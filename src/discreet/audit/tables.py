@@ -34,12 +34,12 @@ ROWS = 24
 
 @dataclass(frozen=True)
 class Foreign:
-    """Any callable of one input; what it raises and warns is released, too."""
+    """Any callable of one input; its errors and warnings are released, too."""
 
     function: Callable[[Any], Any]
 
     def __call__(self, given: Any, random: Random) -> Any:
-        """Everything it lets out."""
+        """Result or error, and warnings."""
         return released(lambda: self.function(given))
 
 
@@ -49,7 +49,7 @@ def of_function(
     epsilon: float,
     delta: float = 0.0,
 ) -> Subject:
-    """Any callable that claims a promise.
+    """Make the subject of any callable that claims a guarantee.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _pair(given: Any) -> Pair:
 
 @dataclass(frozen=True)
 class Fitting:
-    """A classifier that is fitted anew each time: all that it has learnt, and what it predicts."""
+    """Fits a clone of a classifier; releases its fitted attributes and predictions."""
 
     classifier: Any
     probe: Any
@@ -94,7 +94,7 @@ class Fitting:
         from discreet.estimators.fit_history import isolated_fit_history
 
         X, y = given
-        with isolated_fit_history():  # warnings are not an answer of the classifier
+        with isolated_fit_history():  # warnings about repeated fits are not part of the release
             fitted = clone(self.classifier).fit(X, y)
         learnt = {name: one for name, one in vars(fitted).items() if name.endswith("_")}
         if self.probe is not None and hasattr(fitted, "predict_proba"):
@@ -110,7 +110,7 @@ def of_classifier(
     delta: float | None = None,
     probe: Any = None,
 ) -> Subject:
-    """Any scikit-learn-like classifier, ours among them: fitted attributes, errors, warnings.
+    """Make the subject of a scikit-learn-like classifier: fitted attributes, errors, warnings.
 
     Parameters
     ----------
@@ -141,13 +141,13 @@ def of_classifier(
 
 
 def _shared(schema: Schema | None, method: str) -> int:
-    if method in PAIRS:  # of two shifted Cauchy laws no side shows all of the difference
+    if method in PAIRS:  # no one-sided event attains the ratio of two Cauchy laws
         return 0
     return 1 if schema is None else _numbers(schema, method != "histogram")
 
 
 def _numbers(schema: Schema, moments: bool) -> int:
-    """How many noisy numbers a record is in: a class count, and a cell or moments of a feature."""
+    """Count the noisy numbers a record affects: a class count, a cell or moments per feature."""
     of_number = {True: 3, False: 2} if moments else {True: 1, False: 1}
     return 1 + sum(
         of_number[one.optional] if isinstance(one, Numeric) else 1 for one in schema.features
@@ -205,7 +205,7 @@ class Round:
 
 @cache
 def _throwaway() -> Any:
-    """A key that nobody else reads, as short as keys may be: the noise does not depend on it."""
+    """Generate a key of the shortest allowed length; the noise does not depend on it."""
     from discreet.federated.crypto.paillier import generate
 
     return generate(2048)
@@ -219,12 +219,12 @@ def _codes(schema: Schema, rows: Any) -> tuple[dict[str, Any], Any]:
 
 
 def of_manifest(manifest: Manifest) -> Subject:
-    """A federated round: what is published, and what is left of the noise after t shares.
+    """Make the subject of a federated round: what is published, and the noise left after t shares.
 
     Parameters
     ----------
     manifest : Manifest
-        Signed or not. The round is played by new parties in one process, with masks or with
+        Signed or not. The round is run by new parties in one process, with masks or with
         Paillier, as the manifest says.
     """
     promise = manifest.guarantee
@@ -259,7 +259,7 @@ NOISES = ("discrete-laplace", "discrete-gaussian")
 
 
 def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
-    """A count that one person changes by one, with the noise of :mod:`discreet.central`.
+    """Make the subject of a count of sensitivity 1 with the noise of :mod:`discreet.central`.
 
     Parameters
     ----------

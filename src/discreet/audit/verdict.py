@@ -1,4 +1,4 @@
-"""What an audit found, in words and as plain values."""
+"""Results of an audit, as sentences and as plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SAME", "USUAL", "Audit", "Verdict"]
 
 SAME = "all outputs are the same"
 USUAL = 0.99
-"""The confidence that is always told."""
+"""The confidence at which a bound is always reported."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Verdict:
         The loss, exactly; or what it is at least, at ``confidence``.
     broken : bool
     event : str
-        What tells the inputs apart best.
+        The event that best distinguishes the inputs.
     pair : (str, str)
         The input that makes it likelier, and the other.
     confidence : float
@@ -63,7 +63,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict as people read it.
+        """The verdict as one sentence.
 
         Examples
         --------
@@ -90,7 +90,7 @@ class Verdict:
         if 0 < self.detects < math.inf:
             more.append(f"{rounded_up(self.detects, 3)} would be found")
         elif self.detects:
-            more.append("so few samples show no loss at all")
+            more.append("too few samples to detect any loss")
         beside = f" ({'; '.join(more)})" if more else ""
         return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}{beside}"
 
@@ -104,7 +104,7 @@ class Verdict:
 
 
 def _two(number: float, way: str = "") -> str:
-    """Two digits after the point; a lower bound is rounded down."""
+    """Format with two decimals; a lower bound is rounded down."""
     if math.isinf(number):
         return "infinite"
     return f"{math.floor(number * 100) / 100 if way == 'statistical' else number:.2f}"

@@ -1,9 +1,9 @@
-"""Who may spend how much: shares of one promise, added up in fractions and never exceeded.
+"""The privacy budget: shares of one guarantee, added up as exact fractions, never exceeded.
 
 Pure promises are shared as epsilon. A promise with delta is shared as rho (zero-concentrated DP),
 which adds up as well; epsilon and delta are what the whole rho converts to.
 
-`Settings` are what the user may choose beside the promise.
+`CentralSettings` are the choices of the user besides the guarantee.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 COARSEST = 1 << 12
-"""Steps of the grain that one person may change; its rounding is far below the noise."""
+"""Most rounding steps that one person may change; rounding stays far below the noise."""
 PUBLIC = "the schema was written without looking at the data"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose beside the promise.
+    """Choices of the user besides epsilon and delta.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Noise:
         return 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
 
     def add(self, numbers: NDArray[Any], random: Random) -> Integers:
-        """Whole numbers with noise, a draw of its own for each."""
+        """Add an independent draw of noise to each whole number."""
         law = random.discrete_gaussian if self.gaussian else random.discrete_laplace
         drawn = law(self.parameter, numbers.size).reshape(numbers.shape)
         # counts of float type are whole; floor division rounds to the grain below
@@ -128,7 +128,7 @@ class Noise:
 
 @dataclass
 class Budget:
-    """What is left of one promise.
+    """The part of a privacy guarantee that has not been spent.
 
     Parameters
     ----------
@@ -174,12 +174,12 @@ class Budget:
         return _below(cost / self.whole * Fraction(self.delta))
 
     def loosened(self, delta: float) -> Budget:
-        """What is left of a pure budget, now under a delta: the epsilons of both parts add up."""
+        """The rest of a pure budget as one with a delta; the epsilons of both parts add up."""
         so_far = replace(self, charges=list(self.charges))
         return Budget(_below(self.left), delta, earlier=so_far)
 
     def spend(self, name: str, cost: Fraction) -> Fraction:
-        """Take a part, or refuse when it is more than what is left."""
+        """Spend a part of the budget; refuse more than what remains."""
         if cost <= 0 or cost > self.left:
             raise PrivacyError(f"{name}: {float(cost):g} was asked, {float(self.left):g} is left")
         self.charges.append((name, cost))
@@ -187,7 +187,7 @@ class Budget:
         return cost
 
     def noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
-        """Spend a part on numbers that one person changes by ``sensitivity`` in one of them.
+        """Spend a part on noise for numbers, one of which one person changes by ``sensitivity``.
 
         Laplace: scale = sensitivity / epsilon. Gaussian: variance = sensitivity^2 / (2 rho), on a
         grain that keeps the variance small; rounding to it may add one to the sensitivity.
@@ -222,7 +222,7 @@ class Budget:
         return Fraction(self.strength(cost) * (1 - 1e-12)) if self.concentrated else cost
 
     def guarantee(self, assumptions: Sequence[str], instead: Budget | None = None) -> Guarantee:
-        """The promise as it was spent: every charge by name, never more than the whole.
+        """The guarantee with every charge by name; charges never exceed the total.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ def _above(fraction: Fraction) -> float:
 
 
 def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) -> dict[str, Any]:
-    """What each feature's share is proportional to: by kind, or as the user says."""
+    """Weights of the features' shares: by kind, or as the user allocates them."""
     weights: dict[str, Any] = {
         feature.name: numeric if isinstance(feature, Numeric) else categorical
         for feature in schema.features

@@ -56,23 +56,23 @@ __all__ = [
 ]
 
 CLEAR = 4.0
-"""People a unit of noise, over sqrt(K d), from which on all d features are used."""
+"""All d features are used when people / noise scale is at least this times sqrt(K d)."""
 EACH = 60.0
-"""People a unit of noise that every feature should have where only some are used."""
+"""People / noise scale that the table of each chosen feature must keep."""
 PRICE = 0.15
-"""What a cell must bring in, in people a unit of noise."""
+"""Penalty per cell, in multiples of the noise scale; .15 to .8 compared: benchmarks/RESULTS.md."""
 FEWEST_BINS, MOST_BINS = 8, 64
 FINER_FROM = 2.0
-"""People a class and unit of noise from which on cells near zero are worth their noise."""
+"""Bins near zero are split finer when people / (classes * noise scale) is at least this."""
 PLENTY = 1000
-"""Rows times epsilon that are enough to tell candidates apart."""
+"""Rows times epsilon of a subsample that is large enough to choose between candidates."""
 FEWEST_ROWS = 10_000
-"""Rows that are scored in any case, if there are so many."""
+"""Least number of rows of that subsample, where there are as many."""
 
 
 @dataclass(frozen=True)
 class Few:
-    """A choice of a few features.
+    """How many features to select, and what the selection costs.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Few:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The cells and the class of rows that are looked at again and again.
+    """Cell indices and classes of the rows that candidate models are scored on.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Sample:
     rows: Indices | slice = field(default_factory=lambda: slice(None))
 
     def some(self, share: Fraction, random: Random) -> Sample:
-        """A random share of these rows, each by a coin of its own."""
+        """Draw a random share of the rows, each row independently."""
         if share == 1:
             return Sample(self.cells, self.codes)
         rows = np.flatnonzero(random.bernoulli(share, len(self.codes)))
@@ -115,7 +115,7 @@ class Sample:
         return Sample(cells, self.codes[rows], rows)
 
     def scores(self, model: Additive) -> Floats:
-        """Log-prior plus what each feature's table says, for every row."""
+        """Scores of every row: log-prior plus the score tables of its cells."""
         found = np.tile(np.log(model.prior), (len(self.codes), 1))
         for name, table in model.tables.items():
             found += np.ascontiguousarray(table.T)[self.cells[name]]
@@ -140,7 +140,7 @@ class Sample:
 
 
 def affordable(people: float, classes: int, scales: Sequence[float]) -> int:
-    """How many features to release tables of, from what is already private.
+    """How many features can be released with enough people per noise scale.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def affordable(people: float, classes: int, scales: Sequence[float]) -> int:
 def best_few(
     source: Source, bins: Any, few: Few, budget: Budget, random: Random
 ) -> dict[str, Cells]:
-    """The best features and their cells, one after the other by the exponential mechanism.
+    """Select features and their cells, one at a time, by the exponential mechanism.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ def best_few(
 
 
 def quality(table: Table, price: float) -> int:
-    """Rows that the best rule on the cells gets right, less the price of the cells."""
+    """Rows that the majority class of each cell classifies correctly, less a penalty per cell."""
     return int(table.counts.max(axis=0).sum()) - round(price * table.cells.size)
 
 
 def _candidates(source: Source, bins: Any) -> list[Table]:
-    """All features in all their cuttings, from one count on the finest cells."""
+    """Tables of all features in all candidate binnings, from one count on the finest cells."""
     schema = source.schema
     ways: dict[str, list[Any]] = {}
     for feature in schema.features:
@@ -227,12 +227,12 @@ def merged(table: Table, cells: Cells) -> Table:
 
 
 def bins_for(u: float) -> int:
-    """Number of equal-width bins: 4 u^0.3 as a power of two, 8 to 64.
+    """Number of equal-width bins: 4 signal_to_noise^0.3 as a power of two, 8 to 64.
 
     Parameters
     ----------
     u : float
-        People a class and unit of Laplace noise, from a private estimate of their number.
+        People / (classes * Laplace scale), from a private estimate of the people.
 
     >>> [bins_for(u) for u in (0, 1, 10, 100, 10_000, 1_000_000)]
     [8, 8, 8, 16, 64, 64]
@@ -243,7 +243,7 @@ def bins_for(u: float) -> int:
 
 
 def cut_points(feature: Numeric, bins: int, finer: bool = False) -> list[float]:
-    """Inner edges of bins of equal width, the one next to zero cut finer where that is told.
+    """Inner edges of equal-width bins; with ``fine_near_zero`` the bin at zero is split further.
 
     >>> cut_points(Numeric("age", 20, 100), 8)
     [30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
@@ -254,7 +254,7 @@ def cut_points(feature: Numeric, bins: int, finer: bool = False) -> list[float]:
 
 
 def cuttings(feature: Numeric) -> list[list[float]]:
-    """Ways to cut a feature that a private choice may try: rough, as usual, and fine near zero.
+    """Candidate binnings of a feature: 4 bins, 8 bins, and 16 bins that are finer near zero.
 
     >>> [len(points) + 1 for points in cuttings(Numeric("age", 20, 100))]
     [4, 8, 16]
@@ -278,12 +278,12 @@ def choose(quality: Sequence[int], epsilon: Fraction, random: Random) -> int:
 
 
 def enough(epsilon: float, people: float) -> Fraction:
-    """Share of the rows that are enough to tell candidates apart."""
+    """Share of the rows to score so that the choice between candidates is reliable."""
     return Fraction(min(1.0, max(FEWEST_ROWS, PLENTY / epsilon) / max(people, 1.0)))
 
 
 def right(scores: Floats, codes: Integers) -> int:
-    """How many rows of a sample a candidate classifies right.
+    """Count the rows of a sample that a candidate classifies correctly.
 
     Every row is in the sample by a coin of its own, so that a record still changes the number
     by 0 or 1 only; the coin's bias comes from private estimates and from the budget.

@@ -43,31 +43,31 @@ Groups = Mapping[str, tuple[int, ...]]
 """What a correction is about: features, and the group of each of their cells."""
 
 UNIT = 1024
-"""Steps of the largest residual, in which they are counted."""
+"""Residuals are counted in whole multiples of 1 / 1024: the L1 sensitivity of their tables."""
 FROM, FROM_OF_MANY = 100.0, 150.0
-"""People a class and unit of noise of a table from which on corrections pay; with more than two
-classes a row's residuals are divided by up to 2.25, and more people are needed."""
+"""Corrections are made when people / (classes * noise scale) is at least this. With more than two
+classes residuals are divided by up to 2.25, so more is needed: benchmarks/RESULTS.md."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25)
 WORST = 4.0
-"""A row's log-loss counts up to here."""
+"""The log-loss of a row is truncated here, in nats, so that its quality lies between 0 and 1."""
 FEWEST, PER_FEATURE = 6, 0.15
-"""Features that are corrected: at least, and for each of u times their share."""
+"""Corrected features: at least this many, and this many per signal_to_noise * feature_share."""
 PER_PAIR, MOST_PAIRS = 45.0, 6
 BEST = 10
-"""Of so many of the best features pairs are made."""
+"""Number of best features whose pairs are candidates."""
 GROUPS = 6
-"""Into how many groups of cells a feature of a pair is cut."""
+"""Largest number of cell groups of each feature of a pair."""
 FOR_TABLE = Fraction(8, 10)
-"""Of the share of a pair; the rest chooses it."""
+"""Part of the cost of a pair that pays for its table; the rest pays for choosing the pair."""
 EITHER_WAY = 2
-"""A quality that may fall as well as rise costs twice as much."""
+"""Sensitivity factor of a quality that one record may raise or lower (McSherry, Talwar 2007)."""
 PAIR_ROWS = 200_000
-"""Rows times residuals of each that a pair is chosen by."""
+"""Rows times classes of the subsample on which pairs are scored."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Shares of the budget, from what is already private.
+    """The budget of each correction step; it depends only on what is already private.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Plan:
 
     @classmethod
     def of(cls, u: float, schema: Schema, whole: Fraction, people: float) -> Plan | None:
-        """What so many people a class and unit of noise can pay for; None if not enough.
+        """The correction budget for this signal-to-noise ratio, or None if it is too low.
 
         >>> from discreet import Numeric
         >>> schema = Schema([Numeric(f"x{i}", 0, 1) for i in range(20)], "y", [0, 1])
@@ -142,7 +142,7 @@ def residuals(scores: Floats, codes: Integers) -> tuple[Floats, Floats]:
 def sum_rows(numbers: Floats) -> Floats:
     """Sum of each row, from the first number to the last.
 
-    NumPy's own sum adds in an order that depends on how the rows lie in memory.
+    NumPy's own sum adds in an order that depends on the memory layout of the rows.
     """
     totals = numbers[:, 0].copy()
     for column in numbers.T[1:]:
@@ -151,7 +151,7 @@ def sum_rows(numbers: Floats) -> Floats:
 
 
 def summed(index: Integers, cells: int, numbers: Sequence[Floats]) -> Floats:
-    """Sums of each of the numbers over the rows of each cell; the cell after the last is ignored.
+    """Sum row values per cell; rows of the cell after the last are ignored.
 
     Whole numbers below 2^53, so that floating point adds them up exactly.
     """
@@ -176,7 +176,7 @@ def corrected(
     plan: Plan,
     random: Random,
 ) -> tuple[Scoring, tuple[Correction, ...]]:
-    """The scoring that was chosen in the end, and the corrections that it applies.
+    """Correct the model privately; return the chosen scoring and the corrections it applies.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def corrected(
 
 @dataclass
 class Making:
-    """A model in the making, what it says about every row, and the corrections made so far."""
+    """A model while it is corrected: its scores of every row, and the corrections so far."""
 
     sample: Sample
     ratios: LogRatios
@@ -231,7 +231,7 @@ class Making:
     made: tuple[Correction, ...] = ()
 
     def take(self, groups: Groups, noise: Noise, random: Random) -> None:
-        """Count with noise what the model gets wrong in some cells, and correct it there."""
+        """Release noisy residuals of some cells, and correct the model with them."""
         left, curved = residuals(self.scores, self.sample.codes)
         index, size = self.sample.index(groups)
         noisy = noise.add(summed(index, size, [*left.T, curved]), random) / UNIT
@@ -245,7 +245,7 @@ class Making:
 def _start(
     few: Sample, usual: Mapping[Scoring, Additive], epsilon: Fraction, random: Random
 ) -> Scoring:
-    """Which way of scoring all features, and how far toned down, makes the rows most likely."""
+    """Choose the scoring of all features, and its temperature, by truncated log-likelihood."""
     starts, quality = [], []
     for way, model in usual.items():
         if way.features is not None or way.beta != 1:
@@ -259,7 +259,7 @@ def _start(
 
 
 def _pair(making: Making, people: float, epsilon: Fraction, scale: float, random: Random) -> Groups:
-    """The pair in whose cells the model is most wrong, by the exponential mechanism."""
+    """Choose the pair with the largest absolute residuals, by the exponential mechanism."""
     ratios, classes = making.ratios, len(making.ratios.prior)
     best = {name: _grouped(ratios, name, GROUPS) for name in ratios.order[:BEST]}
     pairs = [{a: best[a], b: best[b]} for a, b in combinations(best, 2)]

@@ -51,20 +51,20 @@ __all__ = ["exact", "histogram"]
 FOR_COUNTS = Fraction(4, 100)
 FOR_FEATURES = Fraction(30, 100)
 FOR_SELECTION, MORE = Fraction(5, 100), 5
-"""At first, and how many hundredths may be added."""
+"""Smallest share of the choice of scoring, and the percent points that may be added to it."""
 ENOUGH = 30
-"""People times epsilon that the selection needs; it gets the smallest share that is so much."""
+"""Least people * epsilon of the choice of scoring; it gets the smallest share that reaches it."""
 LEAST = 1e-6
-"""Noise variance from which on it counts as none, for numerical safety."""
+"""Floor of a noise variance, in squared counts, for numerical safety."""
 
 
 def histogram(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
-    """Release noisy tables, and the choice of how to score them."""
+    """Release noisy class-by-cell tables and a privately chosen scoring."""
     schema = source.schema
     weights = weights_of(schema, settings.allocation, 1, 1)
     classes, unit, value = len(schema.classes), source.unit, source.value
     delta = budget.delta
-    if budget.concentrated:  # a few features are better off without delta: it may come later
+    if budget.concentrated:  # start with pure DP; delta is added below if all features are used
         budget = Budget(budget.epsilon)
     first = budget.noise("class counts", budget.whole * FOR_COUNTS, unit)
     counts = np.asarray(value * first.add(source.totals(), random), dtype=np.float64)
@@ -77,7 +77,7 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
     few = None
     if open_choice:
         few = _few(source, (budget, loose or budget), settings, (people, doubt), random)
-    # which way is taken depends on the noisy class counts: the promise is about both
+    # the branch depends on the noisy class counts: the guarantee covers both
     instead = loose if open_choice else None
     if few is None and loose is not None:
         budget, instead = loose, instead and Budget(budget.epsilon)
@@ -92,7 +92,7 @@ def histogram(source: Source, budget: Budget, settings: Settings, random: Random
                 share = enough(budget.strength(reserved), people)
                 break
         if few is None and settings.corrections and settings.allocation is None:
-            # of people that are surely there and among the rows that are kept at hand
+            # a lower bound on the number of rows that are cached for scoring
             sure = min(max(people - doubt, 0.0), source.at_hand)
             u = sure / (classes * budget.scale(budget.whole / len(weights)))
             plan = Plan.of(u, schema, budget.whole, sure)
@@ -146,7 +146,7 @@ def _few(
     people: tuple[float, float],
     random: Random,
 ) -> dict[str, Cells] | None:
-    """The cells of the few features that so few people can afford, or None for all.
+    """Select as many features as the noise allows; None if all features are used.
 
     ``budgets`` are what pays for a few features, and what would pay for all; ``people`` their
     number and its standard deviation.
@@ -167,7 +167,7 @@ def _few(
 
 
 def exact(source: Source, settings: Settings) -> Statistics:
-    """The limit of infinite epsilon: the exact binned classifier, without pseudo-counts."""
+    """Statistics without noise (infinite epsilon): an exact binned classifier, no pseudo-counts."""
     schema = source.schema
     totals = source.totals()
     scale = len(schema.features) / 8  # finer bins than at epsilon 8 would only overfit
@@ -182,7 +182,7 @@ def exact(source: Source, settings: Settings) -> Statistics:
 def _cells(
     schema: Schema, chosen: Any, people: float, variances: Mapping[str, float]
 ) -> dict[str, Cells]:
-    """The cells of every feature; numeric ones are cut as chosen or by the rule."""
+    """Cells of every feature; numeric features are binned as requested or by the default rule."""
     cuts: dict[str, Any] = {}
     for feature in schema.features:
         if not isinstance(feature, Numeric):

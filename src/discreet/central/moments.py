@@ -73,7 +73,7 @@ def _released(
         second = (second + one.counts.astype(np.int64) * levels**2) // 2  # the sum of m^2
     first, second = of_sum.add(first, random), of_square.add(second, random)
     of_count = (number or parts.noise).variance
-    if centred:  # the noisy count stands for the exact one
+    if centred:  # the noisy count replaces the exact one
         squares = (second + counts * levels**2) / 8
         of_squares = (of_square.variance + levels**4 * of_count) / 64
     else:

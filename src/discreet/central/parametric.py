@@ -83,7 +83,7 @@ def begin(
 
 
 def counted(table: Table, noise: Noise, random: Random) -> Table:
-    """A table with noise in every cell, also where nobody is."""
+    """Add noise to every cell of a table, empty cells included."""
     drawn = noise.add(table.counts, random)
     return Table(
         table.cells, drawn.astype(np.float64), np.full(drawn.shape, max(noise.variance, 1e-6))
@@ -93,7 +93,7 @@ def counted(table: Table, noise: Noise, random: Random) -> Table:
 def present(
     parts: Parts, feature: Numeric, noise: Noise | None, random: Random
 ) -> tuple[Floats, Floats]:
-    """Noisy numbers of present and missing values; without noise, everyone is present."""
+    """Noisy counts of present and missing values; without noise all values count as present."""
     one = parts.exact.moments[feature.name]
     if noise is None:
         return parts.totals, np.zeros(len(parts.totals))
@@ -110,9 +110,9 @@ def described(
     variance: Floats,
     noise: Floats,
 ) -> Moments:
-    """Moments that have this mean and this variance, both in steps of the grid about its middle.
+    """Moments with this mean and variance, in grid steps about the middle of the grid.
 
-    How much noise they carry depends on the data and is not said: infinity stands for it. ``noise``
+    Their noise depends on the data and is not released: it is marked as infinite. ``noise``
     is about how noisy each variance is, as far as that is public.
     """
     counts = np.maximum(counts, 1.0)
@@ -138,7 +138,7 @@ def about_the_middle(
 def finish(
     parts: Parts, moments: dict[str, Moments], budget: Budget, settings: Settings
 ) -> Statistics:
-    """Put everything together."""
+    """Build the released statistics."""
     return Statistics(
         parts.schema,
         parts.totals,

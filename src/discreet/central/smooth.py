@@ -4,7 +4,7 @@ For every class and numeric feature the noise is S(x) / alpha times a draw of a 
 S a beta-smooth bound on how far one record can move the statistic, adding and removing records
 included. S is private: neither it nor the variance of the noise is released. The class counts and
 the tables of categorical features get exact discrete noise. Statistics are exact fractions of
-whole numbers on the public grid, so that no rounding is left beside the noise.
+whole numbers on the public grid, so that rounding adds nothing to the noise.
 
 ======= ===========================================================================================
 smooth  mean and variance (Zafarani and Clifton)
@@ -41,7 +41,7 @@ from discreet.tables.source import Source
 __all__ = ["PAIRS", "Spender", "scales", "smooth", "trim_for", "trimmed"]
 
 LARGEST = 500.0
-"""The laws are not calibrated beyond this epsilon; what is left of a share is given away."""
+"""Largest epsilon that laws are calibrated for; the rest of a share is not used."""
 FINE = Fraction(1, 1024)
 """Steps of the grid, and squares of them, to which what is released is rounded."""
 
@@ -131,7 +131,7 @@ def _mean_and_variance(
 
 
 def trim_for(count: float, beta: float) -> int:
-    """How many values to leave out at each end, from what is already private.
+    """Number of values to trim at each end; it depends only on what is already private.
 
     >>> trim_for(1000.0, 1.0), trim_for(1000.0, 0.01), trim_for(-3.0, 1.0)
     (7, 125, 0)
@@ -165,7 +165,7 @@ PAIRS: dict[str, Pair] = {"smooth": _mean_and_variance, "trimmed": _trimmed_mean
 
 
 def scales(schema: Schema, budget: Budget, settings: Settings) -> dict[str, tuple[float, float]]:
-    """(alpha, beta) of every numeric feature; whether there are any depends on no data."""
+    """(alpha, beta) of every numeric feature; they do not depend on the data."""
     spender = Spender(settings.noise, budget)
     return {
         name: spender.calibrated(_share(schema, name, cost))

@@ -9,7 +9,7 @@ beta must not depend on the values.
 ``neighbours="replace"`` keeps the number n of values fixed and public, and gives the *smallest*
 such S. ``neighbours="add-remove"`` lets n vary, as a class's size does, and gives a bound of the
 same kind that is defined for every n from 0 on. There the statistic of too few values, which the
-caller chooses, must not depend on them and must lie between the bounds (mean) or between 0 and
+caller chooses, must not depend on them and must be between the bounds (mean) or between 0 and
 (upper - lower)^2 / 4 (variance).
 
 Everything takes the time of sorting or less. Formulas: docs/maths.md; the proofs
@@ -64,7 +64,7 @@ def smooth_mean(
     """
     t, n, span = _unit(x, lower, upper, beta, neighbours)
     if n and neighbours == "replace":
-        # One step away some value may lie on a bound, and moves from there to the other one.
+        # One step away some value may be at a bound, and move from there to the other one.
         return _scaled(max(1 - t[0], t[-1], math.exp(-beta)) / n, span)
     return _scaled(_varying_size(t, beta, power=1), span)
 
@@ -143,7 +143,7 @@ def trimmed_mean(x: Any, trim: int, lower: float, upper: float) -> Fraction:
 
     With n <= 2 trim nothing is left and the result is the midpoint of the bounds. The mean of
     whole numbers is exact: rounded, it would differ between neighbours by more than its
-    sensitivity says wherever that is small beside the values.
+    sensitivity allows wherever that is small relative to the values.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _variance_moves(t: Values) -> Bound:
 
     def moves(k: Integers, decay: Values) -> Values:
         after = means[np.maximum(n - k - 1, 0)]
-        # y is a replacement: it stands on the mean of the others and moves to the bound 1
+        # y is a replacement at the mean of the others; it moves to the bound 1
         sizes = np.where(k > 0, (1 - means[n - k]) ** 2, 0.0)
         # y is the largest original and moves to the mean of the others
         np.maximum(sizes, np.where(k < n, (t[-1] - after) ** 2, 0.0), out=sizes)

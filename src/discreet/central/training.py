@@ -1,4 +1,4 @@
-"""One door to all central methods."""
+"""Dispatch to the central training methods."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PUBLISHED = {
     "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
     "was asked for is not kept",
 }
-"""Methods that are here to be compared with, and why they keep no promise."""
+"""Methods that exist for comparison only, and why their guarantee is void."""
 
 Method = Literal["histogram", "moments", "global", "global-published", "smooth", "trimmed"]
 
 
 class Request(TypedDict):
-    """What a training may cost, and how it is done."""
+    """Privacy parameters and settings of a training."""
 
     epsilon: float
     delta: float
@@ -92,7 +92,7 @@ def _check_bounds(feature: Numeric) -> None:
 def check(
     schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
 ) -> Budget | None:
-    """Refuse what cannot be kept, before a row is read or a ledger is charged.
+    """Refuse an invalid request before a row is read or a ledger is charged.
 
     Gives the budget, or None where nothing is promised. It depends on nothing but public choices.
     """
@@ -115,7 +115,7 @@ def check(
 def rehearse(
     schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
 ) -> None:
-    """Train on no rows at all and throw the result away: what cannot be drawn is found unpaid.
+    """Train on an empty table and discard the result, to find errors before anything is charged.
 
     Noise scales follow from public choices, so an empty table meets the same limits as any other.
     """
@@ -126,7 +126,7 @@ def rehearse(
 
 
 def promised(schema: Schema, budget: Budget | None, method: Method) -> Guarantee:
-    """What a training with this budget, from :func:`check`, would promise."""
+    """The guarantee of a training with this budget, from :func:`validate_request`."""
     promise = Guarantee.nothing()
     if budget is not None:
         promise = Guarantee(budget.epsilon, budget.delta)
@@ -141,7 +141,7 @@ def train_and_charge(
     random: Random,
     **asked: Unpack[Request],
 ) -> Statistics:
-    """Check, charge, train, and refuse to release more than was charged: the road of all callers.
+    """Validate, charge, train, and refuse to release more than was charged.
 
     Parameters
     ----------

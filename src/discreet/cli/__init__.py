@@ -1,7 +1,7 @@
 """The command line: ``discreet --help``.
 
-A command's module is imported when the command is run, and what is heavy only inside it, so that
-help comes at once. What discreet raises on purpose ends as one sentence and exit code 2.
+The module of a command is imported when the command runs, and heavy packages inside the command, so
+that help appears at once. A DiscreetError is printed as one sentence, with exit code 2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from discreet.cli.output import quiet_option
 from discreet.cli.overwrite import force_option
 from discreet.errors import DiscreetError
 
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes 40 ms
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plugins takes 40 ms
 
 __all__ = ["Commands", "main"]
 
@@ -35,7 +35,7 @@ COMMANDS = {
     "train": ("train", "Train a classifier under a promise to everyone in a table."),
     "local": ("local", "Collect from people who trust nobody: plan, report, tally, train."),
     "survey": ("survey", "Ask by randomized response: questionnaire, sheets, tally, train."),
-    "announce": ("serve", "Write the words around a plan or questionnaire, and seal them."),
+    "announce": ("serve", "Write the announcement of a survey (texts, languages, dates)."),
     "serve": ("serve", "Serve plans and questionnaires to people's browsers."),
     "letters": ("letters", "Print invitations to a survey, each with a code and a QR code."),
     "verify": ("verify", "Compare the page of a survey with the one of this release."),
@@ -48,7 +48,7 @@ COMMANDS = {
     "compare": ("compare", "What each degree of trust costs on your own table."),
     "reproduce": ("compare", "Recompute the papers' experiments, with verdicts."),
     "export": ("predict", "Write a model for programs that do not have discreet."),
-    "audit": ("audit", "Try to break a promise: yours, ours, anybody's."),
+    "audit": ("audit", "Audit a privacy guarantee empirically or exactly."),
     "budget": ("budget", "What was spent on people, what is left, what a step would cost."),
     "datasets": ("datasets", "List and fetch the benchmark tables."),
 }
@@ -74,7 +74,7 @@ class Commands(click.Group):
         self.steps = steps or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command, with the check before it."""
+        """Return a command that compares its outputs with its inputs before it runs."""
         command = super().get_command(ctx, cmd_name)
         if cmd_name in self.steps:
             command = getattr(import_module(f"discreet.cli.{self.steps[cmd_name][0]}"), cmd_name)
@@ -84,7 +84,7 @@ class Commands(click.Group):
         checked.params = [*command.params, quiet_option]
         if any(isinstance(p.type, Output) and p.type is not NEW_FOLDER for p in command.params):
             checked.params.insert(-1, force_option)
-        if ctx.resilient_parsing:  # a shell asks how a word may go on: what is not said is a file
+        if ctx.resilient_parsing:  # shell completion: untyped parameters complete as files
             checked.params = [_completing(param) for param in checked.params]
 
         @wraps(callback)
@@ -98,7 +98,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name; of a misspelt one, which was meant."""
+        """Find the command that the arguments name; suggest one if the name is misspelt."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -112,7 +112,7 @@ class Commands(click.Group):
         return [*self.steps] or super().list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their lines."""
+        """List the commands with their lines of help."""
         if not self.steps:
             super().format_commands(ctx, formatter)
             return
@@ -134,7 +134,7 @@ class Refusal(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence on standard error; a terminal's history is no place for passwords."""
+        """Print the sentence on standard error; passwords in URLs are masked."""
         sentence = re.sub(r"://[^\s/@]*:\S*@", "://…@", " ".join(self.message.split()))
         click.echo(f"discreet: {sentence}", err=True, file=file)
 
@@ -146,15 +146,15 @@ PLAIN = (
     (r" is not in the range x>=(\S+?)\.?$", r" must be at least \1."),
     (r" is not in the range x<=(\S+?)\.?$", r" must be at most \1."),
 )
-"""What click says in Python's words, in plain ones."""
+"""Patterns of click's messages that use words of Python, with plain replacements."""
 
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """Errors that were meant, and those of files and the disk, become a sentence."""
+    """Convert DiscreetError and OSError into one sentence."""
     try:
         yield
-        sys.stdout.flush()  # a full disk is noticed here, not by the interpreter at its end
+        sys.stdout.flush()  # a full disk must fail here, not when the interpreter exits
     except click.UsageError as error:
         for found, plain in PLAIN:
             vars(error)["message"] = re.sub(found, plain, error.message)
@@ -162,7 +162,7 @@ def _sentences() -> Iterator[None]:
     except DiscreetError as error:
         raise Refusal(str(error)) from None
     except BrokenPipeError:
-        raise  # whoever read has seen enough; click ends quietly
+        raise  # the reader closed the pipe (for example `head`); click exits quietly
     except OSError as error:
         if error.filename is not None:
             raise Refusal(f"{error.filename}: {error.strerror}") from None
@@ -171,7 +171,7 @@ def _sentences() -> Iterator[None]:
 
 
 def _abandon_output() -> None:
-    """Let what is still buffered go nowhere: the interpreter would try again, and complain."""
+    """Discard buffered output; otherwise Python retries the flush at exit and prints an error."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -179,15 +179,15 @@ def _abandon_output() -> None:
 
 
 class Program(Commands):
-    """The group of all commands; what discreet raises on purpose becomes a sentence."""
+    """The group of all commands; converts errors into sentences."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
-        """Read the arguments; help is printed here."""
+        """Parse the arguments; ``--help`` is printed here."""
         with _sentences():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; errors that were meant become a sentence, Ctrl-C becomes 130."""
+        """Run a command; errors become a sentence, Ctrl-C becomes exit code 130."""
         try:
             with _sentences():
                 return super().invoke(ctx)
@@ -198,7 +198,7 @@ class Program(Commands):
                 ctx.exit(130)
             raise
         except RuntimeError as error:
-            if str(error) == "Query interrupted":  # what DuckDB makes of Ctrl-C
+            if str(error) == "Query interrupted":  # DuckDB raises this on Ctrl-C
                 ctx.exit(130)
             raise
 

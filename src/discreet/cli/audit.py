@@ -1,4 +1,4 @@
-"""``discreet audit``: try to break a promise."""
+"""``discreet audit``: test a privacy guarantee."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 MAX_SOUND_PAIRS = 8
-"""Pairs of inputs, all of them compared without an event, that are printed one by one."""
+"""Most pairs of inputs without a violation that are printed one by one."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What was said about the subject beside its name; None where nothing was."""
+    """Options that describe the subject; None where not given."""
 
     epsilon: float | None
     delta: float | None
@@ -36,7 +36,7 @@ class Stated:
     method: str | None
 
     def only(self, what: str, *allowed: str) -> None:
-        """Refuse what the subject states itself or does not know, rather than ignore it."""
+        """Refuse options that the subject does not take, rather than ignore them."""
         for name, value in vars(self).items():
             if value is not None and name not in allowed:
                 raise click.UsageError(f"--{name} does not go with {what}.")
@@ -127,7 +127,7 @@ def audit(
 
 
 def _abridge(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
-    """The verdicts that are printed, and how many are not: of many sound pairs, the worst."""
+    """Select the verdicts to print (of many sound pairs, the worst) and count the others."""
     sound = [one for one in verdicts if one.way == "statistical" and not one.broken]
     if len(sound) <= MAX_SOUND_PAIRS:
         return list(verdicts), 0
@@ -182,7 +182,7 @@ def _of_file(path: str) -> Subject:
 
 
 def _foreign(name: str) -> Subject:
-    """Import what the user names, from a file or a module; it runs as any program of theirs."""
+    """Import a subject from a file or module of the user."""
     from importlib import import_module
 
     from discreet.audit import Subject
@@ -193,7 +193,7 @@ def _foreign(name: str) -> Subject:
             raise FormatError(f"{place}: there is no such file")
         sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
         place = os.path.basename(place).removesuffix(".py")
-    try:  # an error of theirs must not end with the exit code of a broken promise
+    try:  # an error in their code must not exit with the code of a violated guarantee
         module = import_module(place)
         if not hasattr(module, member):
             raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
@@ -215,7 +215,7 @@ def _foreign(name: str) -> Subject:
 
 
 def _needs_nothing(function: Any) -> bool:
-    """Whether it can be called without arguments; if not, it makes no subject."""
+    """Return whether a function can be called without arguments."""
     try:
         signature(function).bind()
     except (TypeError, ValueError):

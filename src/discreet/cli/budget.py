@@ -1,4 +1,4 @@
-"""``discreet budget``: what was spent on people under every trust model, and what is left."""
+"""``discreet budget``: epsilon and delta spent under every trust model, and what is left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["budget", "read_promising"]
 
 @dataclass(frozen=True)
 class Account:
-    """One ledger, or the store of one device: what was paid, of how much."""
+    """One ledger or the store of one device: its total, what was spent and what is left."""
 
     path: str
     kind: str
@@ -33,13 +33,13 @@ class Account:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta of all entries."""
+        """Total epsilon and delta of all entries."""
         from discreet.ledger import Spending
 
         return Spending(*self.total, self.entries).spent
 
     def lacks(self, step: Guarantee) -> str:
-        """Why a step does not fit; empty if it does."""
+        """Return why a step cannot be paid for; empty if it can."""
         if step.broken:
             return f"its promise is not kept ({'; '.join(step.broken)})"
         exact = Fraction(repr(step.epsilon)), Fraction(repr(step.delta))
@@ -70,8 +70,8 @@ def budget(
     """Show what LEDGERs say was spent, what is left, and what a planned step would cost.
 
     A LEDGER is the file of --budget-file (discreet train, discreet federated) or the folder in
-    which a device keeps its reports (discreet local, discreet survey). Whoever is in all of them
-    has spent the sum; whoever is in one of them at most the largest. With a planned step the exit
+    which a device keeps its reports (discreet local, discreet survey). A person in all of them
+    has spent the sum; a person in one of them at most the largest. With a planned step the exit
     code is 1 if any of them cannot pay for it.
     """
     known = dict.fromkeys(os.path.realpath(path) for path in paths)
@@ -166,7 +166,7 @@ def _print(account: Account) -> None:
         f"spent {rounded_up(account.spent[0])} of {rounded_up(total[0])}, left {left[0]:g}{also}"
     )
     for reason in account.broken:
-        console().print(f"BROKEN, the total bounds nothing: {reason}")
+        console().print(f"BROKEN: the total no longer limits what was released ({reason})")
 
 
 def _print_sum(accounts: list[Account], whole: list[float]) -> None:
@@ -176,8 +176,8 @@ def _print_sum(accounts: list[Account], whole: list[float]) -> None:
         largest = max(one.spent[0] for one in accounts)
         delta = f" and delta {whole[1]:g}" if whole[1] else ""
         console().print(
-            f"Whoever is in all {len(accounts)} has spent at most epsilon "
-            f"{rounded_up(whole[0])}{delta}; whoever is in one, at most {rounded_up(largest)}."
+            f"A person in all {len(accounts)} has spent at most epsilon "
+            f"{rounded_up(whole[0])}{delta}; a person in one, at most {rounded_up(largest)}."
         )
     if len({one.kind for one in accounts}) > 1:
         console().print(
@@ -202,7 +202,7 @@ def _print_step(
 
 
 def read_promising(path: str) -> Any:
-    """Read whatever makes a promise: a plan, a questionnaire, a manifest or a model."""
+    """Read a document that has a guarantee: a plan, questionnaire, manifest or model."""
     from discreet.collection.protocol import KINDS, collection_of
     from discreet.documents import parse, read_text
     from discreet.model import NaiveBayesModel

@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Wording:
-    """How one kind of collection is talked about on the command line."""
+    """Names of one kind of collection on the command line: nouns, commands and files."""
 
     kind: str
     group: str
@@ -47,12 +47,12 @@ class Wording:
     file: str
 
     def counted(self, number: int) -> str:
-        """So many reports or sheets, in words."""
+        """Format a number of reports or sheets."""
         return f"{number:,} {self.noun}{'s' * (number != 1)}"
 
     @property
     def metavar(self) -> str:
-        """The document, as usage lines name it."""
+        """Name of the document in usage lines."""
         return self.kind.upper()
 
 
@@ -69,7 +69,7 @@ QUESTIONNAIRE = Wording(
 
 
 def promise_body(guarantee: Any) -> dict[str, Any]:
-    """A promise as plain values and as text."""
+    """Make the JSON values of a guarantee, with its text."""
     return {**guarantee.to_body(), "text": str(guarantee)}
 
 
@@ -100,7 +100,7 @@ def read_tally(kind: Wording, path: str) -> Tally[Any]:
 
 
 def json_object(path: str) -> dict[str, Any]:
-    """Read a record; the message of an error repeats nothing of it."""
+    """Read the record of one person; errors do not quote its content."""
     from discreet.documents import RepeatedKeyError, parse_json
 
     try:
@@ -121,7 +121,7 @@ def json_object(path: str) -> dict[str, Any]:
 
 
 def answering(kind: Wording) -> click.Command:
-    """``local report`` or ``survey answer``: what runs on one person's device."""
+    """Make ``local report`` or ``survey answer``, which run on one person's device."""
     line = f"discreet {kind.group} {kind.answer} {kind.file} me.json --store kept"
 
     @click.command(kind.answer, epilog=example(f"{line} > {kind.noun}.json", f"{line} --allow 3"))
@@ -191,7 +191,7 @@ def answering(kind: Wording) -> click.Command:
 
 
 def simulating(kind: Wording) -> click.Command:
-    """``local perturb`` or ``survey randomize``: simulate many devices on raw data."""
+    """Make ``local perturb`` or ``survey randomize``, which simulate many devices on raw data."""
     line = f"discreet {kind.group} {kind.simulate} {kind.file} people.csv -o {kind.noun}s"
     named = " or ".join(kind.formats)
 

@@ -1,4 +1,4 @@
-"""``discreet compare`` and ``reproduce``: experiments on the user's own table, and the papers'."""
+"""``discreet compare`` and ``reproduce``: experiments on own tables, and those of the papers."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _rows(data: str, schema: Schema) -> tuple[Any, Any]:
 
 
 def print_comparison(found: Comparison) -> None:
-    """Print the answer, the table by epsilon, and what the best methods cost.
+    """Print the conclusion, the accuracy by epsilon, and the cost of the best methods.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def print_comparison(found: Comparison) -> None:
 
 
 def _by_epsilon(found: Comparison) -> Any:
-    """One line for each method; a star marks the best where its trust model has several."""
+    """Make a table of accuracy by method and epsilon; a star marks the best per trust model."""
     epsilons = found.settings.epsilons
     made = table(
         "accuracy in %, 95 % intervals, by total epsilon per person",
@@ -291,7 +291,7 @@ def reproduce(
 
 
 def _refuse_foreign(place: Path, name: str) -> None:
-    """Refuse to replace a page, plots and cells that no earlier run has made."""
+    """Refuse to replace a page, plots or cells that were not made by an earlier run."""
     from discreet.documents import read_text
 
     page = place / f"{name}.md"

@@ -22,7 +22,7 @@ __all__ = ["demo"]
 
 FILES = ("model.json", "schema.json", "population.csv", "others.csv", "report.html")
 OWN = ".demo.json"
-"""Lists the files that a demo wrote: its people are invented, so it may replace them."""
+"""Digests of the files that a demo wrote: they are simulated, so a later demo may replace them."""
 
 
 @click.command(
@@ -91,7 +91,7 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
 
 
 def _people(name: str, rows: int, seed: int) -> Dataset:
-    """The rows, in a random order that the seed fixes."""
+    """Load or generate the rows, shuffled by the seed."""
     from dataclasses import replace
 
     from discreet.datasets import load, mortgage
@@ -104,7 +104,7 @@ def _people(name: str, rows: int, seed: int) -> Dataset:
 
 
 def _model(people: Dataset) -> NaiveBayesModel:
-    """What the next commands read: four fifths of the people, epsilon 1, real randomness."""
+    """Train the model for the next commands: 80 % of the rows, epsilon 1, unseeded noise."""
     from discreet.estimators import CentralNB
 
     known = len(people.y) * 4 // 5
@@ -122,7 +122,7 @@ def _contents_of(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
 
 
 def _write_files(contents: dict[str, str], place: Path) -> dict[str, str]:
-    """Write the files of the demo, and which they are, so that the next demo may replace them."""
+    """Write the files of the demo and their digests, so that the next demo may replace them."""
     from discreet.documents import digest_of
 
     own = {name: _is_own(place, name) for name in contents}
@@ -136,7 +136,7 @@ def _write_files(contents: dict[str, str], place: Path) -> dict[str, str]:
 
 
 def _own_digests(place: Path) -> dict[str, list[str]]:
-    """By name, digests that files had when a demo wrote them."""
+    """Read the digests that files had when a demo wrote them, by name."""
     try:
         known = json.loads((place / OWN).read_text("utf-8"))
         return {name: [*map(str, known[name])] for name in FILES if name in known}
@@ -145,7 +145,7 @@ def _own_digests(place: Path) -> dict[str, list[str]]:
 
 
 def _is_own(place: Path, name: str) -> bool:
-    """Whether a file of the folder was written by a demo and not changed since."""
+    """Return whether a file was written by a demo and not changed since."""
     from discreet.documents import digest_of
 
     path = place / name
@@ -195,7 +195,7 @@ def _steps(files: dict[str, str]) -> list[str]:
 
 
 def _program() -> str:
-    """How to call this program again: by name, or by its place if the path does not hold it."""
+    """Return the command that runs this program: by name, or by path if it is not on PATH."""
     import shutil
     import sys
     from shlex import quote
@@ -207,7 +207,7 @@ def _program() -> str:
 
 
 def _somebody_looks() -> bool:
-    """Whether a person is at this terminal, with a screen for a browser."""
+    """Return whether a person is at this terminal and a browser can be shown."""
     import sys
 
     screen = sys.platform in ("darwin", "win32") or any(

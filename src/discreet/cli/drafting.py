@@ -1,4 +1,4 @@
-"""The questions of ``discreet schema new``; every answer is checked as it is given."""
+"""Questions of ``discreet schema new``; every answer is checked at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def ask_for_rest(draft: SchemaDraft) -> Iterator[SchemaDraft]:
-    """Ask for what a person knows without the data; give the draft after every answer.
+    """Ask for what the user knows without the data; yield the draft after every answer.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def ask_for_rest(draft: SchemaDraft) -> Iterator[SchemaDraft]:
 
 
 def _ask_for_column(column: Column) -> Iterator[Column | None]:
-    """A column after every answer; None where it is not to be used."""
+    """Ask about one column; yield it after every answer, or None if it is not used."""
     if not column.open:
         return
     kinds = {"n": "numeric", "w": "whole", "c": "categorical", "s": "skip", "": ""}
@@ -81,7 +81,7 @@ def _ask_for_column(column: Column) -> Iterator[Column | None]:
 
 def _bounds(column: Column, text: str) -> tuple[float, float]:
     lower, upper = (float(part) for part in text.replace(",", " ").split())
-    replace(column, bounds=(lower, upper)).feature()  # refuses what cannot be
+    replace(column, bounds=(lower, upper)).feature()  # raises if the bounds are invalid
     return lower, upper
 
 
@@ -96,7 +96,7 @@ def _values(words: str) -> tuple[Any, ...] | None:
 
 
 def _answer(words: str, read: Callable[[str], T]) -> T | None:
-    """Ask until the answer can be read, or is empty."""
+    """Ask until the answer is valid or empty."""
     while True:
         text = click.prompt(words, default="", show_default=False, err=True)
         if not text.strip():

@@ -1,10 +1,10 @@
-"""The files of the command line: inputs read piece by piece, outputs that never replace an input.
+"""Files of the command line: an output never replaces an input.
 
 A command declares what it writes with the types :data:`OUTPUT` and :data:`OUTPUT_FOLDER`, or
-:func:`output_of` where files of its kind may be replaced; whatever else it is given may name an
+:func:`make_output` where files of its kind may be replaced; every other parameter may name an
 input. That, and the rule of :mod:`discreet.cli.overwrite`, is checked twice: before the command
-begins, so that nothing is paid for in vain, and again by :func:`replacing`, the one way to write,
-which nobody can forget to call.
+begins, so that no budget is spent in vain, and again by :func:`open_replacement`, through which
+every command writes.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = [
 
 
 class Output(click.ParamType[str]):
-    """What a command writes: a file, or a folder that is made if it does not exist.
+    """Parameter type of an output: a file, or a folder that is created if it does not exist.
 
     Parameters
     ----------
     name : {"file", "folder"}
     kind : str
-        What is written, where a file of the same kind may be replaced.
+        Kind of file (a key of ``FREE_TO_REPLACE``), where a file of the same kind may be replaced.
     resumable : bool, default False
-        Whether the command may have written the file before it was killed and started again. It
-        checks by itself, before it begins something new.
+        Whether the command may have written the file before it was killed and restarted. It makes
+        the check itself, before it begins a new run.
     """
 
     def __init__(self, name: str, kind: str = "", *, resumable: bool = False) -> None:
@@ -54,23 +54,23 @@ class Output(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """How a shell goes on with a word: by the names of files or folders."""
+        """Complete a word with the names of files or folders."""
         return [CompletionItem(incomplete, type="dir" if self.name == "folder" else "file")]
 
 
 OUTPUT = Output("file")
 OUTPUT_FOLDER = Output("folder")
 NEW_FOLDER = Output("folder")
-"""A folder that must be new, so that nothing in it is ever replaced."""
+"""A folder that must be new, so that no file in it is replaced."""
 
 
 def output_of(kind: str, *, resumable: bool = False) -> Output:
-    """A file of a kind, for :class:`Output`."""
+    """Make the parameter type of a file of one kind."""
     return Output("file", kind, resumable=resumable)
 
 
 def check_outputs(context: click.Context) -> None:
-    """Refuse outputs that cannot be written or would replace an input, before anything is done."""
+    """Refuse outputs that cannot be written or would replace an input, before the command runs."""
     named: dict[str, click.Parameter] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
@@ -78,9 +78,7 @@ def check_outputs(context: click.Context) -> None:
             continue
         if not value:
             raise FormatError(f"{_name(param)} is empty; write the name of a {param.type.name}")
-        if (
-            param.type.name == "file"
-        ):  # a folder replaces nothing; what is written in it is checked then
+        if param.type.name == "file":  # files in a folder are checked when they are written
             _refuse_inputs(value, context)
         real = os.path.realpath(value)
         if param.type.name == "folder" and os.path.exists(value) and not os.path.isdir(value):
@@ -123,7 +121,7 @@ def _refuse_inputs(path: str | Path, context: click.Context) -> None:
 
 
 def _files_named(text: str) -> Iterator[str]:
-    """The files that an argument may stand for: a path, a pattern, an address; locks, too."""
+    """Yield the files that an argument may name (path, pattern or URL), and their locks."""
     if "://" in text or text.startswith("spark:"):
         text = text.split("#")[0].split("?")[0].removeprefix("spark:").split("://")[-1]
     yield text
@@ -133,12 +131,12 @@ def _files_named(text: str) -> Iterator[str]:
 
 
 def _same(one: str | Path, two: str | Path) -> bool:
-    """Whether two paths are one file, also by links, and also before it exists."""
+    """Return whether two paths name the same file, also through links or before it exists."""
     try:
         if os.path.exists(one) and os.path.exists(two):
             return os.path.isfile(one) and os.path.samefile(one, two)
         return os.path.realpath(one) == os.path.realpath(two)
-    except (OSError, ValueError):  # what is too long for a path, or holds a zero, names no file
+    except (OSError, ValueError):  # the path is too long or contains a NUL byte
         return False
 
 
@@ -148,7 +146,7 @@ def _name(param: click.Parameter) -> str:
 
 
 def folder(path: str) -> Path:
-    """A folder that exists; made if it does not."""
+    """Create a folder if it does not exist, and return its path."""
     made = Path(path)
     try:
         made.mkdir(parents=True, exist_ok=True)
@@ -159,7 +157,7 @@ def folder(path: str) -> Path:
 
 @contextmanager
 def replacing(path: str | Path, *, free: bool = False) -> Iterator[Path]:
-    """Give a new file to write to, which takes the place of ``path`` when all went well."""
+    """Yield a draft file that replaces ``path`` if the block succeeds."""
     from discreet import documents  # which brings pydantic
 
     kind, declared = FREE if free else "", None
@@ -175,12 +173,12 @@ def replacing(path: str | Path, *, free: bool = False) -> Iterator[Path]:
             except FormatError as error:
                 if declared is None:
                     raise
-                beside = _keep_beside(path, draft)  # it was not there when the command began
-                raise FormatError(f"{error}; what was made now is in {beside}") from None
+                beside = _keep_beside(path, draft)  # the file appeared while the command ran
+                raise FormatError(f"{error}; the new result is in {beside}") from None
 
 
 def _keep_beside(path: str | Path, draft: Path) -> Path:
-    """Give a draft that may not take its place a name of its own: it may have been paid for."""
+    """Save a draft that may not replace its target under a new name: budget may be spent on it."""
     from discreet import documents
 
     named = Path(path)
@@ -190,7 +188,7 @@ def _keep_beside(path: str | Path, draft: Path) -> Path:
 
 
 def _declared(path: str | Path, context: click.Context) -> Output | None:
-    """What the command declares to write to a path."""
+    """Find the output that the command declares for a path."""
     for param in context.command.params:
         if isinstance(param.type, Output) and context.params.get(param.name or "") == str(path):
             return param.type
@@ -198,14 +196,14 @@ def _declared(path: str | Path, context: click.Context) -> Output | None:
 
 
 def write(path: str | Path, content: str | bytes, *, free: bool = False) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Parameters
     ----------
     path : path
     content : str or bytes
     free : bool, default False
-        Whether the caller knows that what is there costs nothing to make again.
+        Whether the caller knows that an existing file can be made again without cost.
     """
     with replacing(path, free=free) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -10,15 +10,15 @@ __all__ = ["require_budget_file"]
 
 
 def require_budget_file(budget_file: str | None, **options: Any) -> None:
-    """Refuse options that only mean something for a ledger where none is named.
+    """Refuse options of a ledger where no ledger is named.
 
-    Ignored, they would let a training pass that the user believes to be limited.
+    Ignoring them would run a training that the user believes to be limited.
 
     Parameters
     ----------
     budget_file : str, optional
     **options
-        What was given for other options, by parameter name; None and False mean not given.
+        Values of other options, by parameter name; None and False mean not given.
     """
     for name, value in options.items():
         if budget_file is None and value is not None and value is not False:

@@ -68,4 +68,4 @@ def letters(
     else:
         for key, value in facts.items():
             click.echo(f"{key:<8} {value}")
-        click.echo("Whoever has this file can answer in place of the invited: delete it.", err=True)
+        click.echo("Anyone with this file can answer in place of the invited: delete it.", err=True)

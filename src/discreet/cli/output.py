@@ -1,4 +1,4 @@
-"""What all commands share in talking to people and to scripts."""
+"""Output of all commands: text, tables, JSON and progress."""
 
 from __future__ import annotations
 
@@ -53,38 +53,38 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help: lines to copy."""
+    """Format example lines for the end of a command's help."""
     return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is; no colours where there is no terminal."""
+    """Make a console that prints text unchanged; colours only at a terminal."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
 def quiet() -> bool:
-    """Whether ``--quiet`` was given, before or after the name of the command."""
+    """Return whether ``--quiet`` was given, before or after the name of the command."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.find_root().meta.get(QUIET))
 
 
 def note(line: str) -> None:
-    """Say on standard error what was done, unless that is not wanted."""
+    """Print a line on standard error, unless ``--quiet`` was given."""
     if not quiet():
         click.echo(line, err=True)
 
 
 def warn(sentence: str) -> None:
-    """Say on standard error what should give pause; the command goes on."""
+    """Print a warning on standard error; the command continues."""
     note(f"discreet: {sentence}")
 
 
 def print_promise(promise: Any, printer: Console | None = None) -> None:
     """Print a guarantee in words, on standard output unless a console is given.
 
-    A terminal gets lines that fit; a file or another program the lines as they are.
+    At a terminal, lines are wrapped; in a file or pipe they are not.
     """
     from discreet.report.terminal import Hanging
 
@@ -96,14 +96,14 @@ def print_promise(promise: Any, printer: Console | None = None) -> None:
 
 
 def table(title: str, *columns: str) -> Any:
-    """An empty table; see :func:`discreet.report.terminal.table`."""
+    """Make an empty table; see :func:`discreet.report.terminal.table`."""
     from discreet.report.terminal import table as made
 
     return made(title, *columns)
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON has: infinity becomes the word, not-a-number becomes null."""
+    """Convert a value for JSON: infinity becomes "inf", NaN becomes null."""
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -121,7 +121,7 @@ def print_json(body: Mapping[str, Any]) -> None:
 
 
 def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
-    """Print facts by name: one JSON object, or a line for each."""
+    """Print named values: one JSON object, or one line per value."""
     if as_json:
         print_json(facts)
         return
@@ -131,13 +131,13 @@ def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
 
 @contextmanager
 def progress(title: str, unit: str = "rows", hidden: bool = False) -> Iterator[Callable[..., None]]:
-    """Give a function ``advance(done, total=None)`` that draws a bar if the work takes long.
+    """Yield a function ``(done, total=None)`` that draws a progress bar if the work takes long.
 
     Parameters
     ----------
     title : str
     unit : str
-        What is counted.
+        Unit of the progress, as a plural noun.
     hidden : bool
         Draw nothing, for instance because the output itself fills the terminal.
     """

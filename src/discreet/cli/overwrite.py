@@ -26,13 +26,13 @@ __all__ = ["FORCE", "FREE", "force_option", "refuse_replacement"]
 FORCE = "discreet.force"
 
 FREE = "free"
-"""Kind of what the caller knows to cost nothing, whatever is there."""
+"""Kind of a file that, as the caller knows, may replace any file but a ledger."""
 
 REPORT_MARK = '<meta name="generator" content="discreet compare">'
-"""What :mod:`discreet.report.page`, which is heavy to import, writes into every report."""
+"""Mark that :mod:`discreet.report.page`, which is slow to import, writes into every report."""
 
 HEAD_BYTES = 1 << 16
-"""At the begin of a file, where its kind is looked for."""
+"""Bytes at the beginning of a file in which its kind is looked for."""
 
 
 def _remember_force(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -55,11 +55,11 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
     Parameters
     ----------
     path : path
-        Where something is to be written.
+        The file to write.
     kind : str
-        What is to be written: a key of ``FREE_TO_REPLACE``, or empty for everything else.
+        Kind of the new file: a key of ``FREE_TO_REPLACE``, or empty for other files.
     draft : path, optional
-        What is to be written, where it is known: the same content replaces nothing.
+        The new file, where it exists already: the same content is always accepted.
     """
     if not os.path.isfile(path):
         return
@@ -87,7 +87,7 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
 
 
 def _is_ledger(path: str | Path) -> bool:
-    """Whether a file is a ledger, also a damaged one; looked for in all of it."""
+    """Return whether a file is a ledger, also a damaged one; the whole file is searched."""
     mark, overlap = re.compile(rb'"format"\s*:\s*"discreet/ledger"'), b""
     try:
         with open(path, "rb") as file:
@@ -101,7 +101,7 @@ def _is_ledger(path: str | Path) -> bool:
 
 
 def _reads_as_ledger(path: str | Path) -> bool:
-    """Whether JSON says so in other characters: another program may escape some."""
+    """Return whether a file parses as a ledger: another program may escape characters."""
     from discreet.documents import LARGEST, parse_json
 
     if not _head(path).lstrip().startswith("{") or os.path.getsize(path) > LARGEST:
@@ -118,13 +118,13 @@ def _head(path: str | Path) -> str:
 
 
 def _format_of(path: str | Path) -> str:
-    """``"tally"`` of a document that says so; empty of everything else."""
+    """Read the format that a document states, such as ``"tally"``; empty if it states none."""
     stated = re.match(r'\s*\{\s*"format"\s*:\s*"discreet/([a-z-]+)"', _head(path))
     return "" if stated is None else stated.group(1)
 
 
 def _stated_epsilon(path: str | Path) -> float:
-    """The epsilon that a model or statistics state; NaN where that cannot be read."""
+    """Read the epsilon that a model or statistics file states; NaN if it cannot be read."""
     from discreet.documents import parse_json
 
     try:
@@ -155,7 +155,7 @@ def _is_tally(path: Path) -> bool:
 
 
 def _counts_all(new: Path, old: str | Path) -> bool:
-    """Whether a tally counts all reports of another, as far as the ids in both files say."""
+    """Return whether a tally counts all reports of another, judged by the ids in both files."""
     from discreet.documents import parse_json
 
     try:
@@ -166,7 +166,7 @@ def _counts_all(new: Path, old: str | Path) -> bool:
             return True
         known = {*tally["seen"], *tally["sample"]}
         wanted = {*earlier["seen"], *earlier["sample"]}
-        if sum(tally["counted"]) > len(known):  # of the ids, the smallest alone are known
+        if sum(tally["counted"]) > len(known):  # only the smallest ids are kept
             wanted = {report_id for report_id in wanted if report_id <= max(known, default="")}
         questions = zip(tally["counted"], earlier["counted"], strict=True)
         fewer = any(count < before for count, before in questions)
@@ -182,7 +182,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _is_predictions(path: Path) -> bool:
-    """Whether all columns are those of predictions."""
+    """Return whether all columns of a file are those of predictions."""
     names = _column_names(path)
     return names[:1] == ["prediction"] and all(
         name == "steady" or re.fullmatch(r"P\(.*\)", name) for name in names[1:]
@@ -207,7 +207,7 @@ def _parquet_schema(path: Path) -> Any:
 
 
 def _is_synthetic(path: Path) -> bool:
-    """Whether records say that they were drawn: a CSV file cannot, and may be somebody's table."""
+    """Return whether a Parquet file is marked as synthetic; CSV has no mark, may be real data."""
     if not _head(path).startswith("PAR1"):
         return False
     return b"discreet.promise" in (_parquet_schema(path).metadata or {})
@@ -222,4 +222,4 @@ FREE_TO_REPLACE: dict[str, Callable[[Path], bool]] = {
     "report": _is_report,
     FREE: lambda path: True,
 }
-"""What may be replaced by one of its kind, and how an existing one is known."""
+"""By kind of the new file, whether an existing file may be replaced without ``--force``."""

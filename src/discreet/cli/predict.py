@@ -1,4 +1,4 @@
-"""``discreet predict``, ``evaluate``, ``show`` and ``export``: what to do with a model file."""
+"""``discreet predict``, ``evaluate``, ``show``, ``export`` and ``sample``: use a model file."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def predict(
 
 
 def _drawn(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
-    """A function of rows and scores that gives how steady each decision is."""
+    """Make a function of rows and scores that computes how steady each decision is."""
     from discreet.documents import read_text
     from discreet.estimation import estimate
     from discreet.estimation.uncertainty import FEW_ROWS, Drawn
@@ -163,9 +163,9 @@ def _explain(model: NaiveBayesModel, data: str, row: int) -> Explanation:
 def evaluate(model: str, data: str, as_json: bool) -> None:
     """Predict the rows of DATA and compare with the classes that it holds.
 
-    Prints the accuracy beside that of always saying the most frequent class, the log loss, how
-    well the model is calibrated, and for each class how it fared, all with 95 % intervals. It is
-    about raw data: the figures are not protected, whatever the model promises.
+    Prints the accuracy next to that of always predicting the most frequent class, the log loss, the
+    calibration, and precision and recall of each class, all with 95 % intervals. The figures are
+    computed from raw data: they are not protected, even if the model is.
     """
     from discreet.model import NaiveBayesModel
     from discreet.model.evaluation import score
@@ -229,7 +229,11 @@ def _share(value: float, interval: list[float]) -> str:
 )
 @click.argument("model")
 @click.option(
-    "--strongest", type=click.IntRange(min=0), default=10, show_default=True, help="Pieces shown."
+    "--strongest",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Pieces of evidence shown.",
 )
 @json_option
 def show(model: str, strongest: int, as_json: bool) -> None:
@@ -244,7 +248,7 @@ def show(model: str, strongest: int, as_json: bool) -> None:
 
 
 def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
-    """What ``show`` prints, as plain values."""
+    """Make the JSON values of what ``show`` prints."""
     import numpy as np
 
     from discreet.model import GaussianFactor
@@ -335,7 +339,7 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
     """Draw synthetic records from a released MODEL, at no further cost in privacy.
 
     They follow what the model knows: class shares, and each feature within a class; features are
-    independent within a class. The model's promise is printed on standard error, and stands in the
+    independent within a class. The model's promise is printed on standard error, and stored in the
     metadata of a Parquet file; a CSV file holds records only, so that every program can read it.
     """
     from discreet.model import NaiveBayesModel
@@ -369,7 +373,7 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
 
 
 def _csv_of(columns: dict[str, Any]) -> str:
-    """Records as CSV, values spelt as in the schema; a missing value is empty."""
+    """Format records as CSV, with values as in the schema; a missing value is empty."""
     import csv
     import io
 
@@ -397,7 +401,7 @@ def _parquet_of(columns: dict[str, Any], promise: list[str]) -> bytes:
 
 
 def _of_a_kind(column: Any) -> list[Any]:
-    """Values of a column for Arrow: as they are where they share a type, else as text."""
+    """Convert a column for Arrow: unchanged if its values share a type, otherwise as text."""
     from discreet.schema import text_of
 
     values: list[Any] = column.tolist()

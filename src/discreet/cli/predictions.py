@@ -1,4 +1,4 @@
-"""Where predictions go: CSV, Parquet or JSON, piece by piece."""
+"""Write predictions to CSV, Parquet or JSON, batch by batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_predictions(
     as_json: bool,
     steady: bool,
 ) -> None:
-    """Write predictions as they come.
+    """Write predictions batch by batch.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def write_predictions(
 
 
 def _counted(scored: Scored, totals: Array) -> Iterator[tuple[Floats, Floats | None]]:
-    """Add up how often each class is predicted, on the way."""
+    """Yield the batches unchanged, and count how often each class is predicted."""
     for scores, sure in scored:
         totals += np.bincount(np.argmax(scores, axis=1), minlength=len(totals))
         yield scores, sure
@@ -112,7 +112,7 @@ def _parquet(
 
 
 def _column(classes: Sequence[Value]) -> Any:
-    """The classes as an Arrow array: of their own type if they share one, else as text."""
+    """Make an Arrow array of the classes: in their type if they share one, otherwise as text."""
     import pyarrow as pa
 
     kinds = {type(value) for value in classes}

@@ -70,7 +70,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
 
 
 def _write_draft(draft: SchemaDraft, output: str | None) -> None:
-    """Write what is known so far, and say what is left."""
+    """Write the draft, and print how many places are open."""
     if output is None:
         click.echo(draft.to_yaml(), nl=False)
     else:
@@ -167,7 +167,7 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
 
 def _counted(data: str, public: Schema) -> tuple[dict[str, int], list[str]]:
-    """Rows by class, or everything that does not fit."""
+    """Count the rows by class; return the counts, or every problem found."""
     from discreet.schema import Schema, text_of
     from discreet.tables import count
 
@@ -178,7 +178,7 @@ def _counted(data: str, public: Schema) -> tuple[dict[str, int], list[str]]:
             return dict(zip(names, totals.tolist(), strict=True)), []
         except SchemaError as error:
             problems = [str(error)]
-    for feature in public.features:  # counting stops at the first problem; find the others
+    for feature in public.features:  # counting stops at the first problem: check each feature alone
         options = (public.missing, public.outliers, public.unseen, public.missing_tokens)
         alone = Schema([feature], public.target, public.classes, *options)
         try:
@@ -226,7 +226,7 @@ def show(path: str, as_json: bool) -> None:
 
 
 def _described(feature: Feature, public: Schema) -> tuple[str, str, str]:
-    """Kind, domain and number of cells of a feature, in words."""
+    """Describe the kind, domain and number of cells of a feature."""
     from discreet.encoding import Cells
     from discreet.schema import Categorical, text_of
 

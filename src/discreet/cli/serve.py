@@ -1,4 +1,4 @@
-"""``discreet serve`` and ``discreet announce``: a collection on the web, the words around it."""
+"""``discreet serve`` and ``announce``: a survey on the web, and its announcement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATABASE = "collected.db"
 
 
 def _parsed(path: str) -> tuple[str, Any]:
-    """("announcement", …) or ("collection", …): what a file holds, JSON or YAML."""
+    """Read a JSON or YAML file; returns ("announcement", …) or ("collection", …)."""
     from discreet.announcement import Announcement
     from discreet.collection.protocol import collection_of
     from discreet.documents import json_of_yaml, parse, read_text
@@ -60,7 +60,7 @@ def _slug(path: str) -> str:
 def announce(
     document: str, words: str | None, as_example: bool, output: str, as_json: bool
 ) -> None:
-    """Check and seal the WORDS around a DOCUMENT, a plan or questionnaire.
+    """Check and seal the announcement (WORDS) of a DOCUMENT, a plan or questionnaire.
 
     WORDS are a YAML or JSON file: who asks, in which languages and words, from when to when, by
     invitation or not. --example writes one with comments, to be completed.
@@ -129,12 +129,12 @@ def announce(
     help="Port to listen on.",
 )
 @click.option("--address", help="How people reach it, as https://survey.example.org.")
-@click.option("--certificate", help="For TLS: a certificate file,")
-@click.option("--certificate-key", help="and its key.")
+@click.option("--certificate", help="TLS certificate (PEM file).")
+@click.option("--certificate-key", help="Private key of the TLS certificate (PEM file).")
 @click.option(
     "--behind",
     metavar="ADDRESSES",
-    help="Addresses of the reverse proxy, whose X-Forwarded-For is believed.",
+    help="Trusted reverse proxies; X-Forwarded-For is used only from these addresses.",
 )
 @click.option(
     "--rate",
@@ -148,7 +148,7 @@ def announce(
     type=click.FloatRange(min=0, min_open=True),
     default=5.0,
     show_default=True,
-    help="Seconds between looks whether enough reports wait to be settled.",
+    help="Seconds between checks for reports that can be settled.",
 )
 @click.option("--contact", default="", help="For security.txt, as mailto:security@example.org.")
 @click.option(
@@ -156,23 +156,25 @@ def announce(
     type=click.IntRange(1, 1_000_000),
     default=100,
     show_default=True,
-    help="Settle at least so many reports together, where no announcement says it.",
+    help="Settle at least this many reports together, where no announcement says it.",
 )
 @click.option("--invited", is_flag=True, help="Ask for invitations, without an announcement.")
-@click.option("--unprotected", is_flag=True, help="Ask although nothing is promised.")
+@click.option("--unprotected", is_flag=True, help="Collect although no privacy is promised.")
 @click.option(
     "--rehearse",
     type=click.IntRange(2, 1_000_000),
     metavar="PEOPLE",
-    help="Also add so many simulated people, to a collection of their own, to try the desk.",
+    help="Also add a rehearsal survey with this many simulated people, to try the desk.",
 )
 @click.option(
-    "--give-up-lost", is_flag=True, help="Give up what lost keys have sealed, say what it was, end."
+    "--give-up-lost",
+    is_flag=True,
+    help="Discard reports sealed with lost keys, print how many, and exit.",
 )
-@click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, end.")
-@click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, end.")
-@click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, end.")
-@click.option("--migrate", metavar="VERSION", help="Bring the tables to a version, end.")
+@click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, exit.")
+@click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, exit.")
+@click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, exit.")
+@click.option("--migrate", metavar="VERSION", help="Migrate the tables to a version, exit.")
 @json_option
 def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
     """Serve plans and questionnaires: people answer in a browser, the truth stays there.
@@ -212,7 +214,7 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
 
 
 def _added(opened: Database, found: list[tuple[str, str, Any]], options: Any) -> list[str]:
-    """Store what is new and open it; the names of the surveys in the files."""
+    """Store and open new surveys; return the names of all surveys in the files."""
     from discreet.announcement import Announcement
     from discreet.server import surveys as acts
 
@@ -292,8 +294,8 @@ def _warn(collection: Any, announcement: Announcement) -> None:
         )
     if announcement.batch < 10:
         click.echo(
-            f"warning: {announcement.name} settles batches of {announcement.batch}; whoever can "
-            "read the disk can join so few reports with the order in which people came",
+            f"warning: {announcement.name} settles batches of {announcement.batch}; somebody "
+            "who reads the disk can link so few reports to the order in which people came",
             err=True,
         )
 
@@ -406,7 +408,7 @@ def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> Non
 
 
 def _remind(server: Server) -> None:
-    """Say which collections should be gone, by what people were told."""
+    """Warn of surveys that should have been deleted, by their announcement."""
     from discreet.server.surveys import utc_day
 
     for survey, _ in server.surveys.all():
@@ -420,7 +422,7 @@ def _remind(server: Server) -> None:
 
 
 def _listening(host: str, port: int) -> Any:
-    """A socket that listens already: whoever follows a printed link at once waits a moment."""
+    """Open a listening socket, so that a link works as soon as it is printed."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

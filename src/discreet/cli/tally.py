@@ -38,11 +38,11 @@ __all__ = ["shuffling", "tallying", "training"]
 
 TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
 PIECE = 10_000
-"""Reports from text that are held at once."""
+"""Reports from text files that are held in memory at once."""
 
 
 def shuffling(kind: Wording) -> click.Command:
-    """``local shuffle`` or ``survey shuffle``: what an anonymiser passes on."""
+    """Make ``local shuffle`` or ``survey shuffle``: the step of an anonymiser."""
     line = f"discreet {kind.group} shuffle {kind.file}"
 
     @click.command(
@@ -144,7 +144,7 @@ def shuffling(kind: Wording) -> click.Command:
 
 
 def tallying(kind: Wording) -> click.Command:
-    """``local tally`` or ``survey tally``: add up reports."""
+    """Make ``local tally`` or ``survey tally``: add up reports."""
     line = f"discreet {kind.group} tally {kind.file}"
 
     @click.command(
@@ -213,11 +213,11 @@ def tallying(kind: Wording) -> click.Command:
 
 
 WEAK = 0.1
-"""Standard error of the shares of classes, from which on a tally shows little but noise."""
+"""Standard error of the class shares above which a tally is mostly noise; gives a warning."""
 
 
 def _refuse_nothing(kind: Wording, path: str, tally: Tally[Any]) -> None:
-    """Where not one report could be counted, the files belong to something else."""
+    """Refuse a tally in which no report could be counted: the files belong to another document."""
     rejected = tally.rejected.total()
     if tally.reports or not rejected:
         return
@@ -229,7 +229,7 @@ def _refuse_nothing(kind: Wording, path: str, tally: Tally[Any]) -> None:
 
 
 def _doubts(kind: Wording, tally: Tally[Any], expected: int | None) -> Iterator[str]:
-    """What to say of a tally that is far below what was planned."""
+    """Yield warnings about a tally with far fewer reports than planned."""
     collection, people = tally.collection, tally.people
     if not people:
         yield f"there are no {kind.noun}s in these files; nothing can be estimated from this tally"
@@ -252,7 +252,7 @@ def _doubts(kind: Wording, tally: Tally[Any], expected: int | None) -> Iterator[
 
 
 def _class_error(kind: Wording, collection: Any, people: int) -> float:
-    """Standard error of the class shares, where they are asked for."""
+    """Compute the standard error of the class shares; 0 if they are not estimated."""
     target = collection.schema.target
     if kind is PLAN:
         from discreet.local.inversion import precision_of
@@ -269,7 +269,7 @@ def _class_error(kind: Wording, collection: Any, people: int) -> float:
 
 
 def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
-    """Text alone is added line by line and keeps its ids; with Parquet, all goes to the engine."""
+    """Count text files line by line, keeping ids; with Parquet files, count all in the engine."""
     from discreet.collection.bulk import tally_parquet
     from discreet.collection.tally import Tally
 
@@ -316,7 +316,7 @@ def _reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
 
 
 def _converted(collection: Any, files: Sequence[str], output: str) -> int:
-    """Write reports in text to a Parquet file; how many were none."""
+    """Write reports in text files to a Parquet file; return how many were malformed."""
     from discreet.collection.files import ReportFile
 
     misshapen, reports = 0, _reports(collection, files)
@@ -370,7 +370,7 @@ def _print_tally(kind: Wording, tally: Tally[Any], output: str) -> None:
 
 
 def training(kind: Wording) -> click.Command:
-    """``local train`` or ``survey train``: a tally to a model."""
+    """Make ``local train`` or ``survey train``: estimate a model from a tally."""
 
     @click.command(
         "train",

@@ -1,4 +1,4 @@
-"""``discreet train``: a classifier from a trusted curator's table, with a promise."""
+"""``discreet train``: a private classifier from a trusted curator's table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shares(click.ParamType[dict[str, float]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, float]:
-        """Names and weights."""
+        """Parse names and weights."""
         if isinstance(value, dict):
             return value
         found: dict[str, float] = {}
@@ -56,7 +56,7 @@ class Shares(click.ParamType[dict[str, float]]):
     type=click.Choice(METHODS),
     default="histogram",
     show_default=True,
-    help="How statistics are made.",
+    help="How the noisy statistics are computed.",
 )
 @click.option("--allocation", type=Shares(), help="Shares of the budget by feature.")
 @click.option("--bins", type=click.IntRange(1, 1024), help="Equal bins of every numeric feature.")
@@ -70,7 +70,7 @@ class Shares(click.ParamType[dict[str, float]]):
     help="With enough people, part of the budget counts what the model so far gets wrong.",
 )
 @click.option("--table", help="The table's name, for a database URL.")
-@click.option("--budget-file", help="A ledger beside the data: this training is charged to it.")
+@click.option("--budget-file", help="A ledger for this data: the training is charged to it.")
 @click.option(
     "--budget-total", type=float, help="Total epsilon with which to make the ledger if it is new."
 )
@@ -78,7 +78,7 @@ class Shares(click.ParamType[dict[str, float]]):
 @click.option(
     "--void",
     is_flag=True,
-    help="Charge even a promise that is not kept, and mark the ledger as broken.",
+    help="Charge even a void guarantee, and mark the ledger as broken.",
 )
 @click.option(
     "-o", "--output", type=output_of("model"), required=True, help="The model file to write."
@@ -113,8 +113,8 @@ def train(
     DATA is a CSV or Parquet file, a glob, a database URL, or spark:PATH; it is counted where it
     is stored. Noise comes from the cryptographic source. With a ledger, the training is charged
     before the first noise is drawn, refused if the total would be overdrawn, and never refunded.
-    What keeps no promise (an inferred schema, a published method, an infinite epsilon) is refused,
-    too.
+    Trainings with a void guarantee (an inferred schema, a published method, an infinite epsilon)
+    are refused, too.
     """
     from discreet.central.budget import PUBLIC, Settings
     from discreet.central.training import Method, Request, train_and_charge
@@ -181,7 +181,10 @@ def train(
     if spending is not None:
         note(f"{budget_file}: {float(spending.left[0]):g} left")
         for reason in spending.broken:
-            click.echo(f"{budget_file}: BROKEN, its total bounds nothing: {reason}", err=True)
+            click.echo(
+                f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
+                err=True,
+            )
 
 
 def _state(spending: Spending) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``discreet verify`` and ``discreet page``: is it the page of this release; for another host."""
+"""``discreet verify`` and ``page``: check a survey's page, or write it for another host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _bundle() -> Any:
     type=click.Path(exists=True, dir_okay=False),
     help="The file page.sha256 of a release: is the page of this program the one that it lists?",
 )
-@click.option("--list", "listed", is_flag=True, help="Print the list of which that file consists.")
+@click.option("--list", "listed", is_flag=True, help="Print that list, as in page.sha256.")
 @json_option
 def verify(url: str | None, release: str | None, listed: bool, as_json: bool) -> None:
     """Compare the survey page at URL with the one of this release, byte by byte.
@@ -50,7 +50,7 @@ def verify(url: str | None, release: str | None, listed: bool, as_json: bool) ->
     bundle = _bundle()
     if release is not None and Path(release).read_bytes() != bundle.listing.encode():
         raise DiscreetError(
-            f"{release}: lists another page than this program has ({bundle.digest}); install the "
+            f"{release}: lists a different page from this program's ({bundle.digest}); install the "
             "release that the file belongs to, and verify with that"
         )
     if listed:

@@ -1,6 +1,6 @@
 """Batches of answers on their way from an engine into a tally.
 
-Wide answers on Spark do not travel: each worker adds up what it holds, and only the sums come back.
+Wide answers on Spark stay where they are: each worker sums its partition and returns only the sums.
 The workers run this module, so discreet must be installed where they run; a local Spark has it.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["Answers", "PartialSums", "batches_of", "identities", "partial_sums"]
 
 
 class Answers:
-    """A batch of answers: which rows are valid, and their numbers as one matrix per question."""
+    """A batch of answers: validity of each row, and the integers as one matrix per question."""
 
     def __init__(self, channels: Sequence[Channel], batch: Any) -> None:
         import pyarrow as pa
@@ -50,7 +50,7 @@ class Answers:
         self._marks, self._places = _distinct_marks(batch)
 
     def batch_sizes(self, times: Integers | None = None) -> BatchSizes:
-        """How many of the valid answers came in which batch of a shuffle.
+        """Count the valid answers by their batch of a shuffle.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Answers:
         return found
 
     def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
-        """(question, rows, matrix) of the flagged rows, in the order of the questions."""
+        """Iterate over (question, rows, matrix) of the flagged rows, by question."""
         rows = np.flatnonzero(flags)
         rows = rows[np.argsort(self.questions[rows], kind="stable")]
         asked, begins = np.unique(self.questions[rows], return_index=True)
@@ -76,7 +76,7 @@ class Answers:
             yield int(question), some, self.numbers[places]
 
     def changed(self, rows: Integers) -> Booleans:
-        """Whether each of these rows differs from the one before it."""
+        """Flag each of these rows that differs from the previous one."""
         differs = np.ones(len(rows), bool)
         marks = self._places[rows]
         flags = np.zeros(len(self.questions), bool)
@@ -91,7 +91,7 @@ class Answers:
 
 
 def _distinct_marks(batch: Any) -> tuple[list[str | None], Integers]:
-    """The batch marks of some rows, and for each row the place of its own among them."""
+    """Return the distinct batch marks, and for each row the index of its mark."""
     import pyarrow as pa
 
     if BATCH not in batch.schema.names:
@@ -102,14 +102,14 @@ def _distinct_marks(batch: Any) -> tuple[list[str | None], Integers]:
 
 
 def batches_of(table: Any, rows: int) -> Iterator[Any]:
-    """The rows of a query as Arrow batches, never all of them at once."""
+    """Read the rows of a query as Arrow batches in bounded memory."""
     import pyarrow as pa
 
     engine = table.get_backend()
     if engine.name != "pyspark":
         yield from arrow_batches(table, rows)
         return
-    # ibis would collect everything on the driver; this holds a partition at a time
+    # ibis would collect everything on the driver; this keeps one partition in memory
     stream = engine.raw_sql(engine.compile(table)).toLocalIterator()
     kinds = {
         "id": pa.binary(),
@@ -127,7 +127,7 @@ def batches_of(table: Any, rows: int) -> Iterator[Any]:
 
 
 def identities(column: Any) -> NDArray[Any]:
-    """Ids of 16 bytes as values that can be compared."""
+    """Convert ids of 16 bytes to values that can be compared."""
     import pyarrow as pa
 
     fixed = column.cast(pa.binary()).cast(pa.binary(16))
@@ -137,9 +137,9 @@ def identities(column: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class PartialSums:
-    """What one worker made of the answers to one question: sums, and how many were (not) valid.
+    """Result of one worker for one question: sums, and counts of valid and invalid answers.
 
-    ``batches`` are those of all questions; they come with the first.
+    ``batches`` covers all questions; only the first result of a worker carries it.
     """
 
     question: int
@@ -151,7 +151,7 @@ class PartialSums:
 
 
 def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
-    """Sums of answers (an ibis table on Spark with ``question`` and ``value``), by partition."""
+    """Sum answers (an ibis table on Spark with ``question`` and ``value``) by partition."""
     engine = answers.get_backend()
     frame = engine.raw_sql(engine.compile(answers))
     shape = (
@@ -161,7 +161,7 @@ def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
     summed = frame.mapInArrow(partial(_summed, collection.to_json()), shape)
     try:
         rows = summed.collect()  # a row for each partition and question
-    except Exception as error:  # whatever Java makes of a worker's failure
+    except Exception as error:  # Spark reports the failure of a worker as various Java errors
         if "No module named" not in str(error):
             raise
         raise DiscreetError(
@@ -180,7 +180,7 @@ def _read(text: str) -> Any:
 
 
 def _summed(text: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """Runs on a worker: one row for each question that its partition answers."""
+    """Sum one partition; runs on a worker and yields one row per question."""
     import pyarrow as pa
 
     collection = _read(text)

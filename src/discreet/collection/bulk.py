@@ -1,4 +1,4 @@
-"""Reports by the million: Parquet files, tallied by an engine in bounded memory.
+"""Tally Parquet files of reports with an engine, in bounded memory.
 
 A file has the columns ``id`` (16 bytes), ``collection`` (text), ``question`` (int32), ``value``
 (list of int64) and, where an anonymiser shuffled them, ``batch`` (16 bytes). The engine drops what
@@ -6,8 +6,8 @@ is misshapen or answers another collection, finds the ids that occur twice, and 
 of each question where they can coincide; the rest streams by, on Spark through its workers. The
 integers are those of :meth:`Tally.add`, one report after the other.
 
-Where one id comes with different answers, one by one keeps the first. A table has no first row:
-the smallest valid (question, value, batch) is kept, numbers compared from left to right.
+Where one id has different answers, :meth:`Tally.add` keeps the first. A table has no row order, so
+the smallest valid (question, value, batch) is kept, comparing numbers from left to right.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = ["tally_parquet"]
 Progress = Callable[[int, int], None]
 
 NUMBERS = 1 << 20
-"""Integers that are held in one batch, whatever the number of them in a report."""
+"""Integers in one batch; the number of rows follows from the width of a report."""
 
 
 def tally_parquet(collection: C, source: Any, *, progress: Progress | None = None) -> Tally[C]:
-    """Tally reports where they lie.
+    """Tally reports without moving them out of their engine.
 
     Parameters
     ----------
     collection : Plan or Questionnaire
     source : path, glob, list of these, or table
-        Parquet files, or whatever :func:`discreet.tables.open_table` opens: ``"spark:path"``, a
+        Parquet files, or anything :func:`discreet.tables.open_table` opens: ``"spark:path"``, a
         Spark data frame, an ibis or Arrow table with the four columns. Files in one list count as
         one delivery: what is in two of them counts once.
     progress : callable, optional
@@ -93,7 +93,7 @@ class _Bulk:
         return self.tally
 
     def _count_wide(self, answers: Any) -> None:
-        """Add answers that hardly coincide: batch by batch, or on Spark where they lie."""
+        """Count answers that are rarely equal: batch by batch, or by the workers of Spark."""
         if answers.get_backend().name != "pyspark":
             self._count(answers)
             return
@@ -106,7 +106,7 @@ class _Bulk:
             self._reject("out of domain", one.wrong)
 
     def _sorted_out(self) -> Any:
-        """The rows that may be reports to this collection; others are counted by their fault."""
+        """Select the rows that fit this collection, and count the others by their fault."""
         import ibis
 
         rows = self.table
@@ -147,7 +147,7 @@ class _Bulk:
         self.progress(self.done, self.total)
 
     def _count(self, answers: Any) -> None:
-        """Add answers with distinct ids; the column n says how often each was sent."""
+        """Count answers with distinct ids; the column n is how often each was sent."""
         for batch in batches_of(answers, self.rows):
             answered = Answers(self.channels, batch)
             times = batch["n"].to_numpy() if "n" in batch.schema.names else None
@@ -161,7 +161,7 @@ class _Bulk:
             self._reject("out of domain", int(weight[answered.wrong].sum()))
 
     def _count_in_order(self, answers: Any) -> None:
-        """Add answers whose ids recur, sorted by id; the kept answer is carried to the next batch.
+        """Count answers with recurring ids, sorted by id; the kept answer enters the next batch.
 
         Copies of the kept answer come right after it, so an answer repeats it as long as nothing
         of the same id differed from the one before.
@@ -201,14 +201,14 @@ class _Bulk:
 
 
 def _in_order(name: str) -> Any:
-    """A column in ascending order; a report without a batch mark comes before those with one."""
+    """Sort key: ascending; reports without a batch mark come before those with one."""
     import ibis
 
     return ibis.asc(name, nulls_first=name == BATCH)
 
 
 def _smallest(fine: Any) -> set[str]:
-    """The smallest ids, which tell this delivery from others and notice what both hold."""
+    """Return the smallest ids, which identify this delivery and reveal overlap with another one."""
     found: set[bytes] = set()
     for rows in (fine.select("id"), fine.select("id").distinct()):
         first = fetched(rows.order_by("id").limit(4 * SAMPLED))["id"].to_pylist()
@@ -219,7 +219,7 @@ def _smallest(fine: Any) -> set[str]:
 
 
 def _octets() -> Any:
-    """The number of bytes of a binary column, in every engine."""
+    """Return the function for the byte length of a binary column, which every engine has."""
     import ibis
 
     def octet_length(data):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""How often each different whole answer was sent: a sparse joint table."""
+"""Counts of distinct whole answers: a sparse joint table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from discreet.errors import EstimationError
 __all__ = ["WholeCounts"]
 
 WAITING = 1 << 16
-"""Rows that may wait before equal ones are added up."""
+"""Pending rows above which equal rows are merged."""
 
 
 class WholeCounts:
-    """Different answers with their multiplicities; as many rows at most as there are answers.
+    """Distinct answers with their multiplicities.
 
     The joint table is kept, not its margins, so that any predicate can be estimated.
     """
@@ -30,7 +30,7 @@ class WholeCounts:
         self._waiting: list[tuple[Integers, Integers]] = []
 
     def add(self, rows: Integers, times: Integers) -> None:
-        """Add answers; negative times take them away again."""
+        """Add answers; negative multiplicities remove them."""
         self._waiting.append((rows, times))
         if sum(len(some) for some, _ in self._waiting) > WAITING:
             self._settle()
@@ -46,17 +46,17 @@ class WholeCounts:
         self._rows, self._times = _merged(rows, often, self.channel.sizes)
 
     def distinct(self) -> tuple[Integers, Integers]:
-        """Different answers in ascending order, and how often each was sent."""
+        """Return the distinct answers in ascending order, and how often each was sent."""
         self._settle()
         return self._rows, self._times
 
     def counts(self, answers: int) -> bool:
-        """Whether these are so many answers, none of them a negative number of times."""
+        """Whether the multiplicities are positive and add up to this number of answers."""
         _, times = self.distinct()
         return bool((times > 0).all()) and int(times.sum()) == answers
 
     def margin(self, names: Sequence[str]) -> Integers:
-        """How often each combination of answers to these names was sent, one axis per name."""
+        """Count the combinations of answers to these questions; one axis per name."""
         rows, times = self.distinct()
         places = [self.channel.names.index(name) for name in names]
         shape = tuple(self.channel.sizes[place] for place in places)
@@ -66,7 +66,7 @@ class WholeCounts:
         return flat.reshape(shape)
 
     def read(self, rows: list[list[int]], times: list[int]) -> None:
-        """Take rows from a file, after checking all of them."""
+        """Add rows that come from a file, after checking all of them."""
         if len(rows) != len(times) or any(len(row) != self.channel.width for row in rows):
             raise EstimationError("its rows do not have the right lengths")
         if min(times, default=1) < 1 or sum(times) > LARGEST:
@@ -80,7 +80,7 @@ class WholeCounts:
 
 
 def _merged(rows: Integers, often: Integers, sizes: Sequence[int]) -> tuple[Integers, Integers]:
-    """Equal rows added up, in ascending order."""
+    """Merge equal rows, in ascending order."""
     if math.prod(sizes) < LARGEST:
         keys = np.zeros(len(rows), np.int64)
         for size, column in zip(sizes, rows.T, strict=True):

@@ -1,4 +1,4 @@
-"""Reports in Parquet files: written piece by piece, opened for an engine, read one by one."""
+"""Write, open and read Parquet files of reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ReportFile:
         A file is one that is opened for writing bytes; it stays open.
     collection : Plan or Questionnaire
     simulated : bool, default False
-        Whether a seeded source made the reports; the file says so, and so will their tally.
+        Whether a seeded source made the reports; recorded in the file and in the tally.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ReportFile:
         ids : array of uint8, (reports, 16)
             128 random bits per report.
         values : array of int, (reports, width), or list of lists
-            What the mechanism gave out; lists where the questions differ.
+            Outputs of the mechanism; lists where the questions differ in width.
         """
         import pyarrow as pa
 
@@ -99,9 +99,9 @@ class ReportFile:
         self._write(ids, named, questions, lists, pa.nulls(len(values), pa.binary(16)))
 
     def add(self, reports: Sequence[Report]) -> None:
-        """Append reports, also those to other collections: the tally says what it refuses.
+        """Append reports, including those to other collections, which the tally refuses.
 
-        What no column can hold is refused by every tally, so it is cut to the column's extremes.
+        Integers beyond a column's type are clipped to its extremes; every tally refuses them.
         """
         import pyarrow as pa
 
@@ -141,7 +141,7 @@ class ReportFile:
 
 
 def read_reports(path: str | Path) -> Iterator[Report]:
-    """The reports of a Parquet file, one by one and in order.
+    """Read the reports of a Parquet file, one by one and in order.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def read_reports(path: str | Path) -> Iterator[Report]:
 
 @contextmanager
 def _parquet(path: str | Path) -> Iterator[None]:
-    """One sentence instead of Arrow's traceback where a file is not Parquet."""
+    """Convert Arrow's errors to a FormatError of one sentence."""
     import pyarrow as pa
 
     try:
@@ -206,7 +206,7 @@ def open_reports(source: Any) -> tuple[Any, bool, str]:
 
 
 def _same_columns(table: Any) -> Any:
-    """The columns of reports in the same types, without batch marks where the table has none."""
+    """Select the columns of reports with common types; null batch marks if the table has none."""
     import ibis
 
     mark = table[BATCH] if BATCH in table.columns else ibis.null()
@@ -236,7 +236,7 @@ def _checked(table: Any, name: str) -> Any:
 
 
 def check_columns(kinds: Any, name: str) -> None:
-    """Refuse a table, of which this is the ibis schema, without the columns of reports."""
+    """Require that a table, given by its ibis schema, has the columns of reports."""
     lacking = [column for column in COLUMNS if column not in kinds]
     if lacking:
         raise FormatError(f"{name}: reports have the columns {', '.join(COLUMNS)}, not these")
@@ -257,5 +257,5 @@ def check_columns(kinds: Any, name: str) -> None:
 
 
 def _fits(kind: Any) -> bool:
-    """Whether a column holds integers that int64 can hold; unsigned ones of 64 bits may not fit."""
+    """Whether all values of an integer type fit into int64; those of uint64 may not."""
     return bool(kind.is_integer() and not kind.is_uint64())

@@ -1,4 +1,4 @@
-"""What a collection is: what devices, tallies and files need to know of a plan or questionnaire.
+"""Interfaces of a collection: what devices, tallies and files use of a plan or questionnaire.
 
 A collection asks each person one of its questions (a questionnaire has a single one, whose answer
 is the whole sheet) and receives a few integers. :class:`Channel` describes these integers,
@@ -31,10 +31,10 @@ __all__ = [
 ]
 
 LARGEST = 1 << 62
-"""Neither a number in a report nor a sum in a tally goes beyond this, so that none can wrap."""
+"""Largest absolute value in a report, and of a sum in a tally, so that int64 never wraps."""
 
 FEW = 1 << 16
-"""Different answers are counted up to this many; beyond, a channel says that there are many."""
+"""Distinct outputs up to which a channel states their number; None above."""
 
 Device = Literal["software", "hand", "either"]
 
@@ -46,7 +46,7 @@ KINDS = {
 
 
 class Channel(Protocol):
-    """What the reports to one question look like and what they add up to."""
+    """Format of the reports to one question, and of their sums."""
 
     @property
     def name(self) -> str:
@@ -58,28 +58,28 @@ class Channel(Protocol):
 
     @property
     def furthest(self) -> int:
-        """No integer of an answer goes further from 0."""
+        """Largest absolute value of an integer of an answer."""
 
     @property
     def epsilon(self) -> float:
-        """Loss of one answer."""
+        """Epsilon of one answer."""
 
     @property
     def size(self) -> int | None:
-        """How many integers the answers add up to; None where whole answers are counted."""
+        """Number of sums of the answers; None where whole answers are counted."""
 
     @property
     def outputs(self) -> int | None:
-        """How many different answers there are; None where they are more than ``FEW``."""
+        """Number of distinct answers; None if there are more than ``MAX_ENUMERATED_OUTPUTS``."""
 
     def faulty(self, matrix: Integers) -> Booleans:
-        """Which answers, one per row, no respondent could have sent."""
+        """Flag the answers (rows) that no respondent could have sent."""
 
     def tally(self, matrix: Integers) -> Integers:
-        """What valid answers add up to: ``size`` integers."""
+        """Sum valid answers to ``size`` integers."""
 
     def possible(self, sums: Integers, answers: int) -> bool:
-        """Whether so many answers can add up to these sums."""
+        """Whether this number of answers can add up to these sums."""
 
 
 class WholeChannel(Channel, Protocol):
@@ -95,11 +95,11 @@ class WholeChannel(Channel, Protocol):
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """The values of each number in words; they need not differ."""
+        """Labels of the values of each number; they need not differ."""
 
 
 class Codes(Protocol):
-    """True records as numbers, one row per person: what a device randomizes."""
+    """Encoded true records, one row per person: the input of the randomization."""
 
     def __len__(self) -> int:
         """Number of people."""
@@ -109,7 +109,7 @@ class Codes(Protocol):
 
 
 class Collection(Protocol):
-    """The public document that reports answer: a ``Plan`` or a ``Questionnaire``."""
+    """The public document of a collection: a ``Plan`` or a ``Questionnaire``."""
 
     @property
     def kind(self) -> str:
@@ -117,7 +117,7 @@ class Collection(Protocol):
 
     @property
     def noun(self) -> str:
-        """What people call its reports: report or sheet."""
+        """What respondents call a report: report or sheet."""
 
     @property
     def digest(self) -> str:
@@ -129,10 +129,10 @@ class Collection(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one person is promised, over all reports they may send."""
+        """The guarantee of one respondent, over all reports they may send."""
 
     def promised(self, people: int | None = None) -> Guarantee:
-        """The same after so many people were counted in one shuffle; None before."""
+        """The same, after this number of respondents were counted in one shuffle; None before."""
 
     @property
     def shuffled(self) -> Shuffle | None:
@@ -152,7 +152,7 @@ class Collection(Protocol):
 
     @property
     def assignment(self) -> Literal["draw", "groups"]:
-        """Whether people draw their question or are told which one to answer."""
+        """Whether respondents draw their question or the collector assigns it."""
 
     @property
     def device(self) -> Device:
@@ -166,7 +166,7 @@ class Collection(Protocol):
         """The columns of a record that one question is about."""
 
     def draw(self, people: int, random: Random) -> Integers:
-        """Which question each of some people answers, drawn without looking at a record."""
+        """Draw the question of each respondent, independently of the records."""
 
     def prepared(
         self,
@@ -175,13 +175,13 @@ class Collection(Protocol):
         personal: Mapping[str, Any] | None = None,
         by_hand: bool = False,
     ) -> Codes:
-        """One checked record as a device randomizes it; only what one question asks, if given."""
+        """Check and encode one record; only the columns of ``question``, if given."""
 
     def encoded(self, columns: Mapping[str, Any]) -> Codes:
-        """Columns of many records, checked and as a device randomizes them."""
+        """Check and encode the columns of many records."""
 
     def randomized(self, question: int, codes: Codes, random: Random) -> Integers:
-        """Randomized answers of many people to one question, one row per person."""
+        """Randomize the answers of many respondents to one question, one row per person."""
 
     def to_json(self) -> str:
         """The document as it is published."""
@@ -194,14 +194,14 @@ C = TypeVar("C", bound=Collection)
 
 
 class CollectionDocument(Document):
-    """What plans and questionnaires have in common: a promise, which a shuffle may strengthen."""
+    """Base of plans and questionnaires: a guarantee that a shuffle may strengthen."""
 
     shuffled: Shuffle | None
 
     @property
     @abstractmethod
     def alone(self) -> Guarantee:
-        """What one person's reports promise by themselves, however they travel."""
+        """The guarantee of one person's reports without a shuffle."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -209,7 +209,7 @@ class CollectionDocument(Document):
         return self.promised()
 
     def promised(self, people: int | None = None) -> Guarantee:
-        """What is promised after the reports of so many people in one shuffle were counted.
+        """Return the guarantee after this number of people were counted in one shuffle.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class CollectionDocument(Document):
 
 
 def collection_of(text: str | bytes) -> Any:
-    """Read a plan or a questionnaire, whichever it is.
+    """Parse a plan or a questionnaire, by the format that the document states.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What leaves a respondent's device: small, strict, versioned, and nothing more."""
+"""The report that a respondent's device sends: a small, strict, versioned document."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["ALREADY_SHUFFLED", "Report", "identity_of"]
 
 VERSION = 2
 SHUFFLED_VERSION = 3
-"""Of a report with a batch mark, which programs that know no batches must not take for another."""
+"""Version of a report with a batch mark; programs that do not support batches refuse it."""
 
 ALREADY_SHUFFLED = "already shuffled"
-"""The fault of a report with a batch mark, wherever reports come from people themselves."""
+"""The fault of a report with a batch mark, where respondents send reports themselves."""
 
 LARGEST = 1 << 24
 """Characters in a report; longer ones are refused unread."""
@@ -38,13 +38,13 @@ class Report:
         Digest of the plan or questionnaire it answers.
     id : str
         128 bits in hexadecimal; a repeated delivery counts once. The id is the hash of a key that
-        stays on the device (:func:`identity_of`): whoever shows the key may withdraw the report.
+        stays on the device (:func:`derive_report_id`): its holder may withdraw the report.
     question : int
         Number of the question; drawn without looking at the record. 0 in a questionnaire.
     value : tuple of int
-        What the mechanism gave out; in a questionnaire the number of the answer to each question.
+        Output of the mechanism; in a questionnaire the number of the answer to each question.
     simulated : bool, default False
-        Whether a seeded source made it: then it promises nothing.
+        Whether a seeded source made it: then it is not protected.
     batch : str, optional
         The batch mark, 32 hexadecimal digits: random, the same for all reports of one shuffle. A
         report without one was not shuffled.
@@ -85,7 +85,7 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
-        """Read a report; what is damaged, too long or misshapen is refused."""
+        """Read a report; raises if it is damaged, too long or malformed."""
         if len(text) > LARGEST:
             raise FormatError(f"a report of {len(text)} characters; at most {LARGEST}")
         if (plain := _plain(text)) is not None:
@@ -111,12 +111,12 @@ class Report:
 
 
 def identity_of(key: bytes) -> str:
-    """The id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key).
+    """Derive the id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key).
 
     Parameters
     ----------
     key : bytes
-        16 random bytes that stay with the person; whoever has them can withdraw the report.
+        16 random bytes that stay with the person; their holder can withdraw the report.
     """
     if len(key) != 16:
         raise FormatError(f"the key of a report has 16 bytes, this one {len(key)}")
@@ -124,10 +124,9 @@ def identity_of(key: bytes) -> str:
 
 
 def _plain(text: str | bytes) -> Report | None:
-    """A report whose form and digest are right, read the quick way; None: look at it closely.
+    """Parse a report in canonical form without validation models; None if it is not canonical.
 
-    What it gives is what :func:`~discreet.documents.load` would give; every refusal comes from
-    there.
+    The result is that of :func:`~discreet.documents.load`, which also raises all errors.
     """
     try:
         whole = parse_json(text)

@@ -1,7 +1,7 @@
-"""What runs on a respondent's device: one record in, one randomized report out, drawn once.
+"""The respondent's device: randomizes one record into one report, once.
 
-The report is written down before it leaves. Asking again returns the same report: repeating the
-draw would let the collector average the noise away.
+The report is stored before it is sent. Asking again returns the same report: repeated draws would
+let the collector average the noise away.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Respondent:
     ----------
     collection : Plan or Questionnaire
     store : Store
-        Where the report is kept before it leaves, and what was answered is added up.
+        Where the report is stored before it is sent, and where the spent epsilon is added up.
     group : int, optional
         The question assigned by the collector, in a plan with ``assignment="groups"``.
     by_hand : bool, default False
@@ -91,7 +91,7 @@ class Respondent:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this person is promised."""
+        """The guarantee of this person."""
         return self.collection.guarantee.under(simulated=self._random.simulated)
 
     def report(
@@ -101,7 +101,7 @@ class Respondent:
         *,
         again: bool = False,
     ) -> Report:
-        """The report of this person; the same one however often it is asked for.
+        """Make the report of this person, or return the stored one.
 
         Parameters
         ----------
@@ -126,10 +126,10 @@ class Respondent:
         return self._answer(len(kept), self._question(len(kept)), codes)
 
     def draw_question(self, *, again: bool = False) -> int:
-        """The question that this person answers next, drawn and kept without any record.
+        """Draw and store the question that this person answers next, without any record.
 
         With it, a person needs to be asked only for ``collection.asked(question)``. The question is
-        the same however often it is asked for; once it is answered, it is the one that was.
+        the same on every call; after it was answered, it is the answered one.
         """
         kept = self.store.reports(self.collection.digest)
         if kept and not again:
@@ -140,7 +140,7 @@ class Respondent:
     def answer_question(
         self, record: Mapping[str, Any], personal: Mapping[str, Any] | None = None
     ) -> Report:
-        """The report to the question that was drawn; only what it asks for is looked at.
+        """Make the report to the drawn question; only the columns of that question are read.
 
         The parameters are those of :meth:`report`.
         """

@@ -26,15 +26,15 @@ def shuffled(
     few: bool = False,
     memory: ShuffleMemory | None = None,
 ) -> tuple[list[Report], Tally[Collection]]:
-    """Valid reports in random order, each under a new random id and with the mark of this batch.
+    """Return the valid reports in random order, each with a new random id and this batch's mark.
 
-    What the collector would refuse, or count once of several, is left out here: after this step
-    nobody can tell repetitions any more. So is what has a batch mark already: its sender would be
-    counted twice.
+    Reports that the collector would refuse, and repetitions, are left out here: they cannot be
+    recognised after this step. So are reports with a batch mark: their senders would be counted
+    twice.
 
-    By itself this function remembers nothing: the same originals, shuffled by two calls, come under
-    new ids and marks, count as twice as many people, and nobody can notice. And whoever has the
-    outputs of two calls that differ by one report knows that report. Give a ``memory``, which
+    Without ``memory`` nothing is remembered: the same originals, shuffled by two calls, get new ids
+    and marks and count as twice as many people, unnoticed. And anyone with the outputs of two calls
+    that differ by one report knows that report. Give a ``memory``, which
     refuses reports of an earlier shuffle, as ``discreet local shuffle`` does, or make sure that
     every report goes into one call only.
 
@@ -46,7 +46,7 @@ def shuffled(
     random : Random
         The cryptographic source, unless this is a simulation.
     few : bool, default False
-        Pass them on although they are fewer than the promise of the shuffle needs.
+        Release them although they are fewer than the guarantee of the shuffle needs.
     memory : ShuffleMemory, optional
         Of this collection: refuses what was in an earlier shuffle, and remembers what is in this
         one before anybody sees the result.
@@ -75,19 +75,19 @@ def shuffled(
         raise PrivacyError(
             f"{len(kept):,} valid {collection.noun}s are fewer than the {stated.respondents:,} in "
             f"which each is to hide; wait for more. To pass them on under the weaker promise, "
-            f"epsilon = {collection.guarantee.alone:g}, say so: few=True, or --few on the command "
-            "line"
+            f"epsilon = {collection.guarantee.alone:g}, set allow_fewer=True, or --few on the "
+            "command line"
         )
     with nullcontext() if memory is None else memory.passing_on(counted.seen):
         ids = random.raw(16 * len(kept)).reshape(-1, 16)
-        order = np.lexsort(ids.T)  # by the new ids, which know nothing of the old order
+        order = np.lexsort(ids.T)  # by the new ids, which are independent of the old order
         mark = random.raw(16).tobytes().hex()
         passed = [replace(kept[k], id=ids[k].tobytes().hex(), batch=mark) for k in order]
     return passed, counted
 
 
 def _parse_report(sent: Report | str | bytes) -> Report | str | bytes:
-    """The report that a text holds, or the text where it holds none, for the tally to refuse."""
+    """Parse a report; return the text itself if it is not one, for the tally to refuse."""
     try:
         return sent if isinstance(sent, Report) else Report.from_json(sent)
     except FormatError:

@@ -1,4 +1,4 @@
-"""How many reports of a tally were shuffled together: what each person hides among."""
+"""Sizes of the shuffled batches in a tally."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from discreet.collection.report import IDENTITY
 __all__ = ["BatchSizes"]
 
 MAX_BATCHES = 4096
-"""Batches that a tally tells apart; reports of further ones count as not shuffled."""
+"""Batches that a tally counts separately; reports of further ones count as not shuffled."""
 
 
 class BatchSizes:
-    """Counted reports by batch mark: the one rule for what of a shuffle a tally may state.
+    """Counted reports by batch mark.
 
     It does not matter how reports came into a tally: one by one, from Parquet files, or with
     another tally. Reports without a mark, and those of more batches than are told apart, count as
@@ -29,7 +29,7 @@ class BatchSizes:
         self._sizes = dict(sizes or {})
 
     def __len__(self) -> int:
-        """Number of batches that are told apart."""
+        """Number of batches that are counted separately."""
         return len(self._sizes)
 
     def add(self, mark: str | None, reports: int) -> None:
@@ -43,7 +43,7 @@ class BatchSizes:
             self.add(mark, reports)
 
     def remove(self, other: BatchSizes) -> bool:
-        """Take withdrawn reports out of their batches; False if a batch never had so many."""
+        """Remove withdrawn reports from their batches; False if a batch has fewer."""
         for mark, reports in other._sizes.items():
             if mark in self._sizes:
                 self._sizes[mark] -= reports
@@ -52,19 +52,19 @@ class BatchSizes:
         return fits
 
     def smallest(self, reports: int) -> int:
-        """Reports in the smallest batch, or 0 if some of so many counted ones are in none."""
+        """Return the size of the smallest batch, or 0 if some counted reports are in none."""
         if sum(self._sizes.values()) < reports:
             return 0
         return min(self._sizes.values(), default=0)
 
     def fit(self, reports: int) -> bool:
-        """Whether so many counted reports can have come in these batches."""
+        """Whether this number of counted reports is consistent with these batches."""
         marks = all(map(IDENTITY.fullmatch, self._sizes)) and len(self._sizes) <= MAX_BATCHES
         sizes = self._sizes.values()
         return marks and min(sizes, default=1) >= 1 and sum(sizes) <= reports
 
     def copy(self) -> BatchSizes:
-        """The same numbers, to be changed separately."""
+        """Return an independent copy."""
         return BatchSizes(self._sizes)
 
     def to_body(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What an anonymiser remembers of earlier shuffles: whose report was passed on already."""
+"""Memory of an anonymiser: which reports were already shuffled."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["ShuffleMemory"]
 
 VERSION = 1
 HASH_BYTES = 12
-"""Of a remembered id: among ten million, two are equal with a probability of 1e-15."""
+"""Bytes of the hash of an id: ten million hashes collide with probability 1e-15."""
 KEY_BYTES = 32
 
 
 class ShuffleMemory:
     """The ids that went into the shuffles of one collection, as keyed hashes in a private file.
 
-    Whoever has the output of a shuffle and that of the same reports with a few more can subtract
-    one from the other: what is left are the reports of those who came late. So a report goes into
-    one shuffle only. The hashes say nothing without the key, which stands in the same file: only
+    Anyone with the output of a shuffle and that of the same reports with a few more can subtract
+    them; the difference is the reports of the late senders. So a report goes into
+    one shuffle only. The hashes reveal nothing without the key, which is in the same file; only
     its owner can read it. When the collection ends, :meth:`close` erases both. The file of an
     earlier state is overwritten before it is removed.
 

@@ -1,7 +1,7 @@
-"""Many respondents at once, each randomizing alone and sending one report: honest simulation.
+"""Simulate many respondents at once, each randomizing alone and sending one report.
 
-What happens here is what happens on a device, vectorised; it reads raw data and therefore only
-runs where raw data are anyway.
+The computation is that of a device, vectorised. It reads raw data, so it runs only where raw data
+are available anyway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["answers", "simulate"]
 def answers(
     collection: Collection, codes: Codes, random: Random
 ) -> Iterator[tuple[int, Integers, Integers]]:
-    """One answer from every record, question by question: (question, rows, serialised answers).
+    """Simulate one answer per record; iterate over (question, rows, serialised answers).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def answers(
 
 
 def simulate(collection: C, codes: Codes, random: Random) -> Tally[C]:
-    """Tally of one report from every record; the parameters are those of :func:`answers`.
+    """Simulate one report per record and tally them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many people a wanted precision takes, for every kind of collection."""
+"""Sample size for a target precision, for every kind of collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 10**15
 
 
 def respondents_for(error_of_one: float, wanted: float) -> int:
-    """Return how many people bring a standard error down to the wanted one.
+    """Return the number of respondents for a target standard error.
 
     A standard error falls with the square root of the number of people.
 

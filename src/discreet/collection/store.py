@@ -1,6 +1,6 @@
-"""Where a device keeps what it drew, and adds up what it answered.
+"""Storage of a device: drawn questions, reports, and the epsilon spent.
 
-A question is written down when it is drawn and a report before it leaves; neither is drawn again.
+A question is stored when it is drawn and a report before it is sent; neither is drawn again.
 Every collection is charged with its epsilon, plans and questionnaires alike, and what one person
 answers in total stays within what its owner allowed.
 """
@@ -26,12 +26,12 @@ __all__ = ["FolderStore", "Kept", "MemoryStore", "Store"]
 VERSION = 1
 ALLOWANCE = "allowance.json"
 TOLERANCE = 1e-9
-"""Relative; so that 0.1 and 0.2 fit into an allowance of 0.3."""
+"""Relative tolerance, so that 0.1 + 0.2 fits into an allowance of 0.3."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A report as it was written before it left.
+    """A report as it was stored before it was sent.
 
     Parameters
     ----------
@@ -50,27 +50,27 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _names(self) -> list[str]:
-        """Names of everything that is kept."""
+        """List the names of all stored texts."""
 
     @abc.abstractmethod
     def _read(self, name: str) -> str:
-        """One text."""
+        """Read one text."""
 
     @abc.abstractmethod
     def _write(self, name: str, text: str, exclusive: bool = True) -> bool:
-        """Keep a text for good; False if there is one already."""
+        """Store a text permanently; False if there is one already."""
 
     @abc.abstractmethod
     def _locked(self) -> AbstractContextManager[object]:
-        """Nobody else is charged meanwhile."""
+        """Lock the store while a collection is charged."""
 
     def question(self, collection: str, number: int) -> int | None:
-        """The question that was drawn for report ``number`` of a collection, if any was."""
+        """Return the question drawn for a report of a collection, or None."""
         name = _file(collection, number, "question")
         return self._drawn(name).question if name in self._names() else None
 
     def draw(self, collection: str, number: int, question: int, epsilon: float) -> int:
-        """Keep the question drawn for report ``number``, and charge the collection once.
+        """Store the question drawn for a report, and charge the collection once.
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ class Store(abc.ABC):
             How many reports this person has sent to it before.
         question : int
         epsilon : float
-            What all reports of one person to this collection lose together. An infinite one is not
-            added up: whoever answers without protection has said so.
+            Total epsilon of all reports of one person to this collection. An infinite one is not
+            added up: the respondent has agreed to answer without protection.
 
         Returns
         -------
@@ -115,24 +115,24 @@ class Store(abc.ABC):
                 f"{rounded_up(spent)}; this one costs {rounded_up(epsilon)} more, but only "
                 f"{allowed:g} is allowed in total. Each answer is drawn by itself, so answering "
                 "many similar collections reveals the truth. If you accept the cost, allow "
-                f"{total} in total: store.allow(), or --allow on the command line"
+                f"{total} in total: store.set_allowance(), or --allow on the command line"
             )
 
     def charges(self) -> dict[str, float]:
-        """Epsilon of every collection that was answered, by digest."""
+        """Read the epsilon of every answered collection, by digest."""
         drawn = [self._drawn(name) for name in self._names() if name.endswith(".question.json")]
         return {one.collection: one.epsilon for one in drawn}
 
     @property
     def allowance(self) -> float | None:
-        """What all answers together may cost; None before the first."""
+        """The total epsilon that all answers may spend; None before the first answer."""
         if ALLOWANCE not in self._names():
             return None
         with _damaged("the allowance kept on this device"):
             return load(self._read(ALLOWANCE), "allowance", VERSION, AllowanceBody).epsilon
 
     def allow(self, epsilon: float) -> None:
-        """Set what all answers together may cost, in place of what was allowed before.
+        """Set the total epsilon that all answers may spend; replaces the earlier allowance.
 
         Before the first answer the allowance is the epsilon of the collection answered first.
         """
@@ -142,7 +142,7 @@ class Store(abc.ABC):
         self._write(ALLOWANCE, text, exclusive=False)
 
     def reports(self, collection: str) -> list[Kept]:
-        """Reports made for a collection, in order; a gap is an error, never a reason to draw."""
+        """Load the reports made for a collection, in order; a gap is an error and never redrawn."""
         begin, end = _file(collection, 0, "report").split("0.", 1)
         count = sum(n.startswith(begin) and n.endswith(end) for n in self._names())
         found = []
@@ -154,7 +154,7 @@ class Store(abc.ABC):
         return found
 
     def keep(self, collection: str, number: int, kept: Kept) -> bool:
-        """Keep report ``number`` of a collection for good; False if there is one already."""
+        """Store a report of a collection permanently; False if there is one already."""
         text = dump("kept-report", VERSION, vars(kept))
         return self._write(_file(collection, number, "report"), text)
 
@@ -164,7 +164,7 @@ class Store(abc.ABC):
 
 
 class MemoryStore(Store):
-    """Forgets when the process ends; for simulation and tests."""
+    """Store in memory, lost when the process ends; for simulation and tests."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -188,7 +188,7 @@ class MemoryStore(Store):
 
 
 class FolderStore(Store):
-    """Keeps everything in files that only their owner can read, on disk before it is handed out.
+    """Stores texts in files that only their owner can read, synced to disk first.
 
     Parameters
     ----------

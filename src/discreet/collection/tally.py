@@ -1,4 +1,4 @@
-"""The collector's side: integers that add up, in any order."""
+"""The collector's tally: exact integer sums of reports."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ VERSION = 4
 PIECE = 4096
 """Reports that are checked and added up at once."""
 SAMPLED = 1024
-"""So many ids, the smallest ones, tell a tally from another where not all ids are kept."""
+"""Number of ids, the smallest ones, that identify a tally where not all ids are kept."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a report: counted, already counted before, or rejected with a reason.
+    """Outcome for a report: counted, repeated, or rejected with a reason.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Tally(Generic[C]):
     counted : array of int
         How many reports to each question were counted.
     sums : list of arrays of int
-        What the answers to each question add up to; empty where whole answers are counted.
+        Sums of the answers to each question; empty where whole answers are counted.
     rejected : Counter
         How many reports were refused, by reason.
     repeated : int
@@ -70,7 +70,7 @@ class Tally(Generic[C]):
     withdrawn : set of str
         Ids of reports that were taken out again; they are not counted a second time.
     simulated : bool
-        Whether a seeded source made some of the reports: then they promise nothing.
+        Whether a seeded source made some of the reports: then they are not protected.
     batches : BatchSizes
         How many of the counted reports came in which batch of a shuffle, by batch mark.
     """
@@ -113,13 +113,13 @@ class Tally(Generic[C]):
     def together(self) -> int:
         """Number of counted reports in the smallest batch; 0 if one report was not shuffled.
 
-        Of a shuffled collection this is what people hide among, each in their own batch.
+        The guarantee of a shuffled collection rests on this number.
         """
         return self.batches.smallest(self.reports)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the reports add up to; who sent them, by id, is left out."""
+        """SHA-256 of the sums of the reports, without their ids."""
         whole = [[a.tolist() for a in one.distinct()] for one in self._whole.values()]
         sums = [one.tolist() for one in self.sums]
         content = [self.collection.digest, self.counted.tolist(), sums, whole]
@@ -128,11 +128,11 @@ class Tally(Generic[C]):
     # ---------------------------------------------------------------- counting
 
     def add(self, report: Report | str | bytes) -> Receipt:
-        """Count one report, or say why not; nothing else is touched."""
+        """Count one report, or reject it with a reason."""
         return self.add_all([report])[0]
 
     def add_all(self, reports: Sequence[Report | str | bytes]) -> list[Receipt]:
-        """Count some reports at once, as if they came one after the other: a receipt for each."""
+        """Count several reports, with the result of adding them one by one: a receipt for each."""
         receipts, own = [Receipt("counted")] * len(reports), []
         for row, one in enumerate(reports):
             try:
@@ -167,7 +167,7 @@ class Tally(Generic[C]):
         return receipts
 
     def _not_counted(self, report: Report, fault: str, fresh: dict[str, str]) -> Receipt | None:
-        """Why a report to this collection is not counted, if so."""
+        """Return the receipt of a report to this collection that is not counted, or None."""
         if fault == "unknown question":
             kind = self.collection.kind
             return self._reject(fault, f"question {report.question} is not in the {kind}")
@@ -190,7 +190,7 @@ class Tally(Generic[C]):
         return Receipt("rejected", f"{kind}: {reason}")
 
     def add_values(self, question: int, values: ArrayLike, times: ArrayLike | None = None) -> None:
-        """Count serialised answers to one question that were checked before.
+        """Count serialised answers to one question that were already checked.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Tally(Generic[C]):
         self.counted[question] += often.sum()
 
     def add_sums(self, question: int, sums: Integers, reports: int) -> None:
-        """Add what another process tallied: the sums of so many answers to one question."""
+        """Add sums that another process tallied for one question."""
         before = self.sums[question]
         most = max(
             (abs(int(a)) + abs(int(b)) for a, b in zip(before, sums, strict=True)), default=0
@@ -234,11 +234,11 @@ class Tally(Generic[C]):
         self.counted[question] += reports
 
     def distinct(self, question: int = 0) -> tuple[Integers, Integers]:
-        """Different whole answers in ascending order, and how often each was sent."""
+        """Return the distinct whole answers in ascending order, and how often each was sent."""
         return self._counts_of(question).distinct()
 
     def margin(self, names: Sequence[str], question: int = 0) -> Integers:
-        """How often each combination of answers to these names was sent, one axis per name."""
+        """Count the combinations of answers to these questions; one axis per name."""
         return self._counts_of(question).margin(names)
 
     def _counts_of(self, question: int) -> WholeCounts:
@@ -250,7 +250,7 @@ class Tally(Generic[C]):
 
     @property
     def name(self) -> str:
-        """What tells this tally from others: a hash of its size and of its smallest ids."""
+        """Identifies this tally: a hash of its size and of its smallest ids."""
         known = heapq.nsmallest(SAMPLED, self.seen.keys() | self.sample)
         content = [self.collection.digest, str(self.reports), *known]
         if not known:  # simulated at once: there were no ids
@@ -260,11 +260,11 @@ class Tally(Generic[C]):
 
     @property
     def names(self) -> set[str]:
-        """Its own name and those of all tallies that went into it."""
+        """Fingerprints of this tally and of all tallies merged into it."""
         return self.parts | {self.name} if self.reports else set(self.parts)
 
     def __add__(self, other: Tally[C]) -> Tally[C]:
-        """The tally of both collectors' reports; the same report must not be in both.
+        """Merge two tallies; the same report must not be in both.
 
         That is checked for every id that both tallies know: all of those added one by one, and the
         smallest ones of what an engine tallied in bulk. The same tally is never added twice.
@@ -288,7 +288,7 @@ class Tally(Generic[C]):
         return self._joined(other, 1)
 
     def without(self, reports: Iterable[Report | str | bytes]) -> Tally[C]:
-        """The tally of the others, after some senders have withdrawn their reports.
+        """Return the tally without the reports that their senders have withdrawn.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class Tally(Generic[C]):
         return left
 
     def withdrawn_from(self, tally: Tally[C]) -> bool:
-        """Whether some report here is certainly not counted in another tally."""
+        """Whether this tally holds a report that the other tally does not contain."""
         if tally.reports > len(tally.seen):  # a bulk tally keeps a sample only
             return bool(self.seen.keys() & tally.withdrawn)
         return any(tally.seen.get(id_) != one for id_, one in self.seen.items())
@@ -339,7 +339,7 @@ class Tally(Generic[C]):
         return made
 
     def _consistent(self) -> bool:
-        """Whether these integers can be the sums of so many reports."""
+        """Whether the sums are possible for the number of counted reports."""
         for number, channel in enumerate(self.collection.questions):
             reports = int(self.counted[number])
             if reports < 0 or not channel.possible(self.sums[number], reports):
@@ -357,7 +357,7 @@ class Tally(Generic[C]):
         ----------
         seen : bool, default True
             Whether to write the ids of all counted reports. Without them the file is small, and
-            only a sample of ids tells whether reports come twice.
+            repetitions are only noticed within a sample of ids.
         """
         sampled = self.sample
         if not seen:
@@ -383,7 +383,7 @@ class Tally(Generic[C]):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tally[Any]:
-        """Read what :meth:`to_json` wrote; what contradicts itself is refused."""
+        """Read the output of :meth:`to_json`; raises if it contradicts itself."""
         body = load(text, "tally", VERSION, TallyBody)
         collection = collection_of(body.collection)
         widths = [question.size or 0 for question in collection.questions]
@@ -434,7 +434,7 @@ class Tally(Generic[C]):
 
     @classmethod
     def of(cls, collection: C, reports: Iterable[Report | str | bytes]) -> Tally[C]:
-        """Tally reports, a piece at a time."""
+        """Tally reports in steps of bounded size."""
         tally, left = Tally(collection), iter(reports)
         while some := list(islice(left, PIECE)):
             tally.add_all(some)
@@ -444,7 +444,7 @@ class Tally(Generic[C]):
 def refusals(
     collection: Collection, questions: ArrayLike, values: Sequence[Sequence[int]] | Integers
 ) -> list[str]:
-    """Why each of many answers is refused: the fault, or an empty text where there is none.
+    """Return the fault of each answer, or an empty string where it is valid.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def refusals(
         channel = collection.questions[question]
         if isinstance(values, np.ndarray):
             matrix = values[rows].astype(np.int64)
-        else:  # Python's integers know no limit
+        else:  # Python's integers are unbounded
             held = [[min(max(n, -LARGEST - 1), LARGEST + 1) for n in values[row]] for row in rows]
             matrix = np.array(held, dtype=np.int64)
         for row, wrong in zip(rows, channel.faulty(matrix).tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Reports in text files: JSON, one per line, and sheets in a CSV file that people can read.
+"""Text files of reports: JSON, one per line, and readable CSV files of sheets.
 
 A CSV file of sheets has the columns ``sheet_id`` (``simulated_id`` where a seed drew them),
 ``questionnaire`` (its digest), and one per question. An answer is written as its number and its
@@ -26,7 +26,7 @@ ANSWER = re.compile(r"(\d{1,9})(?:: (.*))?", re.ASCII)
 
 
 def lines_of(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file that are not empty; what is too long for a report is cut, in pieces."""
+    """Read the non-empty lines of a file; lines too long for a report are truncated."""
     try:
         with Path(path).open("rb") as stream:
             while line := stream.readline(LARGEST + 1):
@@ -40,7 +40,7 @@ def lines_of(path: str | Path) -> Iterator[bytes]:
 
 
 def reports_in(collection: Collection, path: str | Path) -> Iterator[Report | None]:
-    """The reports of a text file, JSON or CSV by its name; None for a line that is not a report."""
+    """Read the reports of a JSON or CSV file (by name); None for a line that is not a report."""
     if Path(path).suffix.lower() == ".csv":
         yield from _sheets(collection, path)
         return
@@ -130,7 +130,7 @@ def _fields(line: bytes) -> list[str] | None:
 
 
 def _cell(labels: Sequence[str], text: str) -> int | None:
-    """The number of an answer; None where it has another label than the questionnaire says.
+    """Parse the number of an answer; None if its label is not that of the questionnaire.
 
     A number beyond the answers is kept: the tally refuses it, and says why.
     """

@@ -1,7 +1,7 @@
-"""The benchmark tables by name, and the tables that are made rather than fetched.
+"""Benchmark tables by name, and generated tables.
 
 The fifteen UCI tables of the papers are read from the folder that the environment variable
-``DISCREET_DATA`` names, ``NAME.csv.gz`` beside ``NAME.json``; failing that, scikit-learn fetches
+``DISCREET_DATA`` names, ``NAME.csv.gz`` next to ``NAME.json``; failing that, scikit-learn fetches
 them from OpenML. Two mortgage tables are generated: the papers' ten rows, and a population of any
 size whose best possible accuracy is known.
 

@@ -1,4 +1,4 @@
-"""The fifteen UCI tables: from a folder, checked against their description, or from OpenML."""
+"""Load the fifteen UCI tables from a folder, checked against their description, or from OpenML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VARIABLE = "DISCREET_DATA"
 
 
 class _OpenML(NamedTuple):
-    """Where OpenML keeps a table, and the shape that tells it from its namesakes there."""
+    """Name, version and shape of a table at OpenML, where names are not unique."""
 
     name: str
     version: int
@@ -85,7 +85,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     name : str
         One of :func:`names`, or a table of your own in the folder, in the same form.
     folder : path, optional
-        Where ``NAME.csv.gz`` and ``NAME.json`` lie. Left out, the folder that ``DISCREET_DATA``
+        Where ``NAME.csv.gz`` and ``NAME.json`` are. By default the folder that ``DISCREET_DATA``
         names; if the table is not there, scikit-learn fetches it from OpenML (and keeps a copy in
         its data home). OpenML spells columns and classes its own way and has no public schema,
         so that one is then inferred.
@@ -177,7 +177,7 @@ def _fetch(name: str) -> Dataset:
     place = f"OpenML {entry.name}, version {entry.version}"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its retries; the last failure is told below
+            warnings.simplefilter("ignore")  # its retries; the last failure is reported below
             bunch = fetch_openml(entry.name, version=entry.version, as_frame=True, parser="auto")
     except Exception as error:  # the network, a proxy, a full disk, a moved table: all the same
         raise FormatError(
@@ -198,7 +198,7 @@ def _fetch(name: str) -> Dataset:
             cells = [None if pd.isna(cell) else str(cell) for cell in frame[column]]
             frame[column] = pd.Series(cells, dtype=object)
     with warnings.catch_warnings():
-        # Public benchmark rows: learning bounds and categories from them gives nobody away.
+        # Public benchmark rows: learning bounds and categories from them harms no privacy.
         warnings.simplefilter("ignore", PrivacyWarning)
         schema = Schema.infer(frame, target)
     return Dataset(name, entry.name, schema, frame[[*schema.names, target]], place)

@@ -1,4 +1,4 @@
-"""What a dataset is; those made on the spot: two exact ones, and a population of any size."""
+"""The Dataset class, and generated datasets: two exact ones, and populations of any size."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Dataset:
 
 
 def balance_scale() -> Dataset:
-    """Every beam with weights and distances from 1 to 5, and the side to which it tips."""
+    """Make the balance scale table: all beams with weights and distances 1 to 5, and their tip."""
     sides = ["left_weight", "left_distance", "right_weight", "right_distance"]
     digits = ["1", "2", "3", "4", "5"]
     schema = Schema(
@@ -70,7 +70,7 @@ def balance_scale() -> Dataset:
 
 
 def mortgage_table() -> Dataset:
-    """The ten rows with which the papers explain Naive Bayes.
+    """Make the ten-row table with which the papers explain Naive Bayes.
 
     For (Young, Medium, Female) the scores are 1/40 = 0.025 for Yes and 1/180 = 0.0056 for No, so
     the prediction is Yes; the papers print 0.055 for the latter and conclude No.
@@ -103,7 +103,7 @@ def mortgage_table() -> Dataset:
 def long_tailed(
     upper: float = 1000.0, rows: int = 4600, columns: int = 57, seed: int = 1
 ) -> Dataset:
-    """Word frequencies like those of a mail-spam table: mostly zero, long-tailed, on wide bounds.
+    """Generate word frequencies like a spam table: mostly zero, long-tailed, on wide bounds.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ def _written(
 
 
 def mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
-    """A generated population after the papers' running example.
+    """Generate a population after the papers' running example.
 
     Eight features that depend on one another, and whether a payment was missed (about 30 % yes).
     :func:`mortgage_probability` gives P(yes | x) exactly, so the best possible accuracy is known:
     ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error 0.00002), against 0.697 for always "no"
-    and about 0.84 for Naive Bayes. All numbers are invented; nobody was asked.
+    and about 0.84 for Naive Bayes. All numbers are invented; no real people are involved.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 """A mortgage population whose best possible classifier is known.
 
 The papers' running example (who will miss a payment?) has ten rows. This is the same question
-asked of as many people as one likes, drawn from an invented law that is written out below:
+asked of any number of people, drawn from the invented distribution below:
 
     age ─► employment ─► income ─► credit score, loan to value;  age ─► years at address
     missed payment ~ Bernoulli(P(yes | everything above))
 
 The features depend on one another, so Naive Bayes is good here but not perfect; and because
-P(yes | x) is known exactly, so is the accuracy that nobody can beat.
+P(yes | x) is known exactly, so is the best possible accuracy.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _People:
     years_at_address: Floats
 
     def probability(self) -> Floats:
-        """P(missed payment = yes | x), a logistic law with two mild interactions."""
+        """Compute P(missed payment = yes | x), a logistic model with two mild interactions."""
         score = (self.credit_score - 650.0) / 80.0
         loan = (self.loan_to_value - 0.8) / 0.25
         logit = (
@@ -142,7 +142,7 @@ def _people(n: int, rng: np.random.Generator) -> _People:
 
 
 def _employment_shares(age: Floats) -> Floats:
-    """A softmax that turns with age: students are young, the retired old."""
+    """Compute softmax shares that depend on age: students are young, the retired old."""
     weights = np.exp(
         np.stack(
             [
@@ -159,7 +159,7 @@ def _employment_shares(age: Floats) -> Floats:
 
 
 def _choose(uniform: Floats, shares: Floats) -> Indices:
-    """One category a row, by inverting the row's cumulative shares."""
+    """Draw one category per row, by inverting the row's cumulative shares."""
     return np.asarray((uniform[:, None] >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1))
 
 
@@ -195,7 +195,7 @@ def _words(values: tuple[Any, ...], codes: Indices) -> NDArray[np.object_]:
 
 
 def mortgage_probability(frame: pd.DataFrame) -> Floats:
-    """P(missed_payment = yes | x) of the generated population, exactly.
+    """Compute P(missed_payment = yes | x) of the generated population exactly.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def mortgage_probability(frame: pd.DataFrame) -> Floats:
     Returns
     -------
     ndarray of float
-        One probability a row. Predicting "yes" above one half is the best classifier there is.
+        One probability per row. Predicting "yes" above one half is the best possible classifier.
     """
     import pandas as pd
 

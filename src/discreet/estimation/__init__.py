@@ -1,4 +1,4 @@
-"""Statistics to valid probabilities: the one road to a model."""
+"""Estimate a model with valid probabilities from statistics."""
 
 from discreet.estimation.from_statistics import Postprocess, estimate, norm_cut, norm_sub
 

@@ -1,4 +1,4 @@
-"""What a model gets wrong becomes a change of its tables.
+"""Turn noisy residuals of a model into changes of its score tables.
 
 A :class:`~discreet.statistics.Correction` says for every cell how many more people of a class there
 are than the model so far expects (G), and how fast that changes with the scores (H). Both are sums
@@ -28,17 +28,17 @@ DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 NOTHING = float(np.log(2.0))
 """Log-weight of "nothing changes" against each of the other laws."""
 REACH = 3.0
-"""Over how many bins the changes of neighbours resemble each other."""
+"""Correlation length of changes of neighbouring bins, in bins."""
 MOST = 2.0
-"""No step changes a score by more."""
+"""Largest change of a score in one step, in log-odds."""
 MOST_CELLS = 400
-"""With more cells neighbours are not looked at, which would take too long."""
+"""With more cells, correlations of neighbouring bins are left out to save time."""
 LEAST = 1e-3
 
 
 @dataclass(frozen=True)
 class Additive:
-    """A model in the making: class shares, a table for each feature, tables for pairs of them.
+    """An additive model: class shares, a score table per feature, score tables of pairs.
 
     Parameters
     ----------

@@ -51,9 +51,9 @@ def gaussian_factors(
 def _calmed(moments: Moments) -> tuple[Floats, Floats]:
     """Class means and variances drawn to those of all classes together, as their noise deserves.
 
-    A density is merciless to a variance that noise made tiny: every class keeps at least the noise
-    of its variance or, where that is less, a quarter of the common one. With little noise nothing
-    but the public grid is a floor.
+    A variance that noise has made too small would dominate the score: every class keeps at least
+    the noise of its variance or, where that is less, a quarter of the common one. With little
+    noise only the public grid is a floor.
     """
     feature, step = moments.feature, moments.step
     counts = np.maximum(np.asarray(moments.counts, float), 1.0)
@@ -84,7 +84,7 @@ def _calmed(moments: Moments) -> tuple[Floats, Floats]:
 
 
 def _least_variance(feature: Numeric) -> float:
-    """Three deviations fill half a step of the public grid: less cannot be told from nothing."""
+    """Least variance: three standard deviations fill half a step of the public grid."""
     return (Grid.of(feature).step / 6) ** 2 if feature.bounded else 1e-18
 
 

@@ -27,7 +27,7 @@ from discreet.statistics import Statistics, Table
 __all__ = ["LogRatios", "class_shares"]
 
 TOPS = (1, 2, 4, 8, 16, 32)
-"""Sizes of the sets of best features that are candidates beside all features."""
+"""Sizes of the sets of best features that are candidates besides all features."""
 
 EVENNESS = np.array([1.0, 4.0, 16.0, 64.0])
 """Shapes of the Gamma law of class totals: with one of them, shares are Dirichlet beforehand."""
@@ -37,7 +37,7 @@ GRID = 128
 WIDTH = 8.0
 """Standard deviations of the noise that are looked at on either side."""
 FEWEST = 100
-"""A class has at least one person of all, or one of this many a class where there are fewer."""
+"""Floor of a class share: 1 / max(people, this times classes)."""
 
 
 class LogRatios:

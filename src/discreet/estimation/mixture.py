@@ -1,9 +1,8 @@
 """EM for a mixture over a grid: how common each grid point is, learnt from all features together.
 
-The only EM of the house. Every empirical Bayes here (shrinkage of categories, smoothing of bins,
-log-ratios) has the same upper half: each feature has a likelihood at each point of a public grid of
-strengths, and the weights of the points are shared by all features. What a strength means, and what
-is done at a point, differs; that is the lower half, and stays with each of them.
+EM shared by shrinkage (categories), smoothing (bins) and log-ratios. In each of them every feature
+has a likelihood at each point of a public grid of strengths, and all features share the weights of
+the points. What a strength means, and what is estimated at a point, differs between them.
 """
 
 from __future__ import annotations

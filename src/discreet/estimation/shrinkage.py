@@ -80,7 +80,7 @@ def shrunk(
 
 
 def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
-    """Weigh the evidence less where the features claim to know more than there is to know.
+    """Temper the log-odds where features together claim more information than the class has.
 
     Features cannot together tell more about the class than its entropy H. Where they claim more
     than H/2 (and more than the strongest alone), many of them say the same thing, and all log-odds

@@ -10,7 +10,7 @@ normal   a normal density fitted to the tree
 bayes    empirical Bayes: how much cells say about classes is learnt from all features together
 ======== ===========================================================================================
 
-Beside shrinkage.py this is another law, not a copy: here all cells have the same noise, and a
+Not a duplicate of shrinkage.py: the noise model differs. Here all cells have the same noise, and a
 strength is the variance of r - 1 in units of (1 - p) / p, truncated to r >= 0; there every cell has
 its own noise, rows are made to add up, and positivity is soft. They share the mixture (mixture.py).
 """

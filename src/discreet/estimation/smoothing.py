@@ -1,8 +1,8 @@
 """Empirical Bayes for class-by-bin tables of numbers whose noise variance is known.
 
-Neighbouring bins of a number tell nearly the same about the class, so the noise of a bin can be
-measured by its neighbours. The model of a feature, after Aitchison's logistic normal laws and with
-a smooth kernel as in Gaussian processes:
+Neighbouring bins of a number carry nearly the same information about the class, so the noise of a
+bin can be measured by its neighbours. The model of a feature, after Aitchison's logistic normal
+laws and with a smooth kernel as in Gaussian processes:
 
     log P(bin | class) = margin + strength * departure of the class - normalising constant
     margin       normal, half of its variance shared with neighbours
@@ -85,7 +85,7 @@ def smoothed(
     }
     found = {}
     for name, (counts, variances) in tables.items():
-        # noise that is wider than everybody is no evidence of anything
+        # noise wider than the number of people carries no evidence
         known = min(1.0, people[name] ** 2 / max(float(variances.mean()), TINY))
         found[name] = mixed(averages[name], counts, PLAIN * known * alone[name])
     return found

@@ -1,4 +1,4 @@
-"""How far a decision can be trusted: would the classifier without noise decide the same?
+"""Probability that the classifier without noise would make the same decision.
 
 The classifier without noise is plain Naive Bayes of the exact counts of the same people, on the
 same features and bins, one pseudo-count a cell; nothing is shrunk, toned down or corrected. Of a
@@ -15,7 +15,7 @@ known variance of each. What the noise hides is drawn as open, not as absent:
 3. for every feature P(cell | class), normal in its log-odds given the strength;
 4. the exact counts: between those expected of that many people and the noisy ones, as sampling and
    noise deserve;
-5. the rows that are asked about tell one thing more. On average over people, P(class | row) is the
+5. the rows to predict add one fact. On average over people, P(class | row) is the
    share of the class; drawn tables, in which features err independently of each other, miss it. So
    every drawn classifier is shifted by a constant for each class, unless there are too few rows.
    Naive Bayes itself holds it only roughly, as it counts evidence twice: the constants are those by
@@ -52,20 +52,20 @@ __all__ = ["FEW_ROWS", "Drawn", "steadiness"]
 
 DRAWS = 200
 ASIDE = 0.04
-"""Share of the belief that is kept back, equally for and against."""
+"""Share of the probability that is held back, split equally for and against."""
 LEVELS = np.geomspace(0.05, 6.4, 13)
 """Levels of the strengths of a table's features: standard deviations of log P(cell | class)."""
 USUAL, WIDE, WITHIN, SMOOTH = 1.0, 0.6, 0.6, 0.7
-"""Levels are about this, lognormal with this deviation; strengths with this one around the level;
-this part of numeric features is smooth."""
+"""Prior of the level: lognormal with this median and this standard deviation of its logarithm.
+Strengths are lognormal around the level with the third; the fourth is the smooth part."""
 FEW_ROWS = 50
 """With fewer rows nothing is shifted."""
 MOST_ROWS = 1000
-"""Of so many, the first, shifts are learnt."""
+"""Number of rows, from the first on, that shifts are estimated from."""
 MOST_CELLS = 256
 """Classes times cells; of larger tables, neighbouring cells share their strength."""
 HELD = 1 << 22
-"""Scores that are held at once."""
+"""Largest number of scores in memory at once."""
 TINY = 1e-9
 
 

@@ -1,9 +1,9 @@
-"""What all scikit-learn estimators of discreet share.
+"""Base class of all scikit-learn estimators of discreet.
 
 ``__init__`` only stores; ``fit`` checks every parameter, reads X and y against the schema, lets
 the estimator obtain statistics, and sets what was learnt; learned names end in ``_``. Only the
-public API of scikit-learn is used. An estimator brings its table of rules and says how its
-statistics come about.
+public API of scikit-learn is used. A subclass brings its table of parameter rules and computes its
+statistics.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from discreet.tables.in_memory import check_weights
 __all__ = ["Given", "NaiveBayesEstimator", "Rows", "class_prior_of"]
 
 Given = Mapping[str, Any]
-"""All parameters of an estimator, checked, as plain Python values."""
+"""All parameters of an estimator by name, checked and converted to plain Python values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What ``fit`` was given, read against the schema.
+    """The rows passed to ``fit``, read against the schema.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Rows:
 
 
 class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Reading X and y, setting what was learnt, and predicting from ``model_``."""
+    """Reads X and y, sets the fitted attributes, and predicts from ``model_``."""
 
     _rules: ClassVar[Mapping[str, Rule]]
     _bounded: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     guarantee_: Guarantee
 
     def _checked(self) -> Given:
-        """All parameters as plain values; the first that breaks its rule is refused."""
+        """All parameters as plain values; raises for the first that breaks its rule."""
         return {name: rule.checked(name, getattr(self, name)) for name, rule in self._rules.items()}
 
     def _read(
@@ -95,7 +95,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         before: Schema | None = None,
     ) -> Rows:
-        """Read rows; without a schema they are described by themselves.
+        """Read X and y; without a schema, one is inferred from them.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         schema: Schema | None = given["schema"]
         if schema is not None:
             columns = self._columns(X, schema)
-            # in a list every label is what it is, whatever the others are
+            # labels of a list keep their own types
             own, codes = labelled(schema, objects_of(given_y) if is_list else y)
             return Rows(schema, own, columns, codes, weights)
         parts = columns_by_position(X)
@@ -160,7 +160,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: NDArray[Any],
         found: Statistics | NaiveBayesModel,
     ) -> Self:
-        """Set what every fitted estimator has: statistics and what `estimate` makes of them.
+        """Set the fitted attributes: the statistics and the model that `estimate` makes of them.
 
         Where nobody may see statistics, the model comes alone.
         """
@@ -184,7 +184,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[np.argsort(self._order)])
 
     def _forget(self) -> None:
-        """Remove what an earlier fit learnt, so that a fit that fails leaves nothing half new."""
+        """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
@@ -322,7 +322,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def class_prior_of(given: Given, classes: int) -> Floats | None:
-    """The class prior, which must have a probability for every class."""
+    """The class prior; raises unless it has one probability per class."""
     prior: Floats | None = given["class_prior"]
     if prior is not None and len(prior) != classes:
         raise SchemaError(
@@ -344,7 +344,7 @@ def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
 
 
 def _check_unique(X: Any) -> None:
-    """Refuse a table in which a name stands for two columns."""
+    """Refuse a table with two columns of the same name."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
@@ -365,26 +365,26 @@ def _guarded(factor: GaussianFactor) -> bool:
 
 
 def _is_sequence(values: Any) -> bool:
-    """Whether NumPy would have to find one type for values that may have several."""
+    """Whether the values are a plain sequence, which NumPy would convert to one common type."""
     return _is_row(values) and not (hasattr(values, "dtype") or hasattr(values, "__array__"))
 
 
 def _is_row(values: Any) -> bool:
-    """Whether something holds values in an order: a list, an array, a column."""
+    """Whether this is a one-dimensional sequence: a list, an array, a column."""
     ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
     single = isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1
     return ordered and not single
 
 
 def _sole(label: Any) -> Any:
-    """The label of a row of one value; any other label as it is."""
+    """The label of a one-element sequence; any other label unchanged."""
     if isinstance(label, (str, int, float)) or not _is_row(label) or len(label) != 1:
         return label
     return next(iter(label))
 
 
 def _read_list(rows: Any) -> NDArray[Any]:
-    """A list of rows as an array in which every value is what it is, whatever the others are.
+    """Convert a list of rows to an array without changing any value's type.
 
     Numbers of one type keep that type, which changes none of them; else they are objects.
     """

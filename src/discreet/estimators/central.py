@@ -1,4 +1,4 @@
-"""The classifier of a trusted curator: what leaves is noisy, and says how much it may reveal."""
+"""Naive Bayes for a trusted curator: releases noisy statistics with their privacy guarantee."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class CentralNB(PrivateEstimator):
         table: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TableSource:
-        """Open a table that is not in memory and check its columns; nothing is counted yet.
+        """Open a table that is not in memory and check its columns, without counting anything.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ class CentralNB(PrivateEstimator):
 
 
 def _largest_weight(weights: Floats | None, given: Given) -> float | None:
-    """The public bound on the weights; None where there are none, or no promise."""
+    """The public bound on the weights; None if there are no weights, or no noise."""
     bound: float | None = given["max_weight"]
     if weights is None or (bound is None and given["epsilon"] == math.inf):
         return None

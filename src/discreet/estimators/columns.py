@@ -1,6 +1,6 @@
-"""Columns of an in-memory X, and the schema that they suggest where none is given.
+"""Columns of an in-memory X, and the schema inferred from them where none is given.
 
-A schema made here is not private: a private estimator that uses it warns, and its promise is void.
+An inferred schema is not private: an estimator that uses it warns, and its guarantee is void.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ColumnKind = Literal["categorical", "numeric"]
 
 
 def columns_by_position(X: Any) -> list[Any]:
-    """The columns of an array or of any data frame, each with its own type."""
+    """List the columns of an array or data frame, each with its own type."""
     if isinstance(X, np.ndarray):
         return [X[:, index] for index in range(X.shape[1])]
     if hasattr(X, "iloc"):
@@ -34,7 +34,7 @@ def columns_by_position(X: Any) -> list[Any]:
 
 
 def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> list[ColumnKind]:
-    """Which columns are categorical: as chosen, or by their types."""
+    """Return the kind of each column: as chosen, or by its type."""
     if choice == "all":
         return ["categorical"] * len(columns)
     if choice == "none":
@@ -90,7 +90,7 @@ def _kind(name: str, column: Any) -> ColumnKind:
 
 
 def refuse_odd_types(name: str, column: Any) -> None:
-    """Refuse dates, complex numbers and lists with what to do instead, without showing a value.
+    """Refuse dates, complex numbers and lists; the error says what to do and shows no value.
 
     Parameters
     ----------
@@ -134,11 +134,11 @@ NESTED = (list, tuple, dict, set, np.ndarray)
 ODD = (date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating, *NESTED)
 TIMES = ("date", "time", "duration")
 LISTS = ("list", "large_list", "fixed_size_list", "struct", "map")
-"""What the type names of polars and Arrow begin with."""
+"""Prefixes of the type names of polars and Arrow."""
 
 
 def _absent(value: Any) -> bool:
-    """Whether a value is missing; lists are not, and cannot be compared with themselves."""
+    """Whether a value is missing; nested values never are, and cannot be tested by comparison."""
     return not isinstance(value, NESTED) and is_missing(value)
 
 
@@ -150,7 +150,7 @@ def schema_of(
     *,
     bounded: bool,
 ) -> Schema:
-    """The schema that the columns themselves suggest.
+    """Infer a schema from the columns.
 
     Parameters
     ----------
@@ -160,8 +160,8 @@ def schema_of(
     policies : mapping
         ``missing`` and ``unseen``, as in :class:`~discreet.Schema`.
     bounded : bool
-        Whether the least and the largest number become public bounds, to which others are clipped;
-        else numeric features stay unbounded.
+        Whether the smallest and largest number become public bounds, to which other values are
+        clipped; otherwise numeric features stay unbounded.
     """
     features: list[Feature] = []
     for (name, column), kind in zip(columns.items(), kinds, strict=True):
@@ -195,7 +195,7 @@ def _with_bounds(name: str, column: Any) -> Numeric:
 
 
 def _domain(column: Any) -> list[Any]:
-    """Distinct values, sorted; dense codes 0 … n-1 are completed, as CategoricalNB does."""
+    """List distinct values, sorted; gaps in codes 0 … n-1 are filled, as in CategoricalNB."""
     import pandas as pd
 
     distinct = [

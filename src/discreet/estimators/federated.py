@@ -1,4 +1,4 @@
-"""The classifier of several data owners who hand nothing over: the real protocol in one process."""
+"""Naive Bayes for several data owners without a curator: runs the real protocol in one process."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from discreet.statistics import Statistics
 
 __all__ = ["FederatedNB"]
 
-APART = "the providers are really apart: here they were simulated in one process"
+APART = "the providers are separate parties: here they were simulated in one process"
 
 
 def _keys() -> Any:
     try:
         from discreet.federated.crypto.paillier import PrivateKey
-    except MissingDependencyError:  # then nobody can have one
+    except MissingDependencyError:  # without the dependency there are no keys
         return ()
     return PrivateKey
 
@@ -211,7 +211,7 @@ class FederatedNB(PrivateEstimator):
         epsilon, providers = given["epsilon"], given["providers"]
         aggregation: Any = given["aggregation"] or "masks"
         terms = Terms(schema, wanted, epsilon, given["mode"], aggregation, given["tolerated"])
-        for name, column in columns.items():  # what does not fit is found before it is paid
+        for name, column in columns.items():  # refuse invalid values before the charge
             Cells.of(schema, name, given["bins"]).column(column)
         pay(Guarantee.nothing() if math.isinf(epsilon) else Guarantee(epsilon, trust="federated"))
         if given["partition"] == "vertical":

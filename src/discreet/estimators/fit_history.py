@@ -184,7 +184,7 @@ def _as_numbers(column: Any) -> NDArray[Any]:
 
 
 def _hash_each(values: NDArray[Any]) -> Hashes:
-    """The same for values of any types: True equals 1 but is not the same, some equal nothing."""
+    """Hash values of mixed types one by one: True equals 1, but must hash differently."""
     known: dict[tuple[type, str], int] = {}
     bits = np.empty(len(values), np.uint64)
     for row, value in enumerate(values):
@@ -217,7 +217,7 @@ def _hash_value(value: Any) -> int:
 
 
 def _spell(value: Any) -> str:
-    """The spelling of any value; what has none is known by its type."""
+    """The text form of any value; a value without one is represented by its type."""
     try:
         return text_of(value)
     except (ValueError, TypeError, ArithmeticError):

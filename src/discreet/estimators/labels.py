@@ -1,8 +1,8 @@
-"""The labels of ``fit`` against the classes of a schema, also where scikit-learn encoded them.
+"""Match the labels of ``fit`` to the classes of a schema, also where scikit-learn encoded them.
 
 ``VotingClassifier``, ``StackingClassifier``, ``BaggingClassifier`` and the probabilities of
 ``cross_val_predict`` replace labels by their numbers in sorted order, 0 to k - 1, before they fit.
-An estimator with a schema takes such numbers where they can mean one thing only.
+An estimator with a schema accepts such numbers if they are unambiguous.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def labelled(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCodes]:
     ----------
     schema : Schema
     y : array
-        Labels, or their numbers in sorted order. Objects have no type in common: the classes are
-        then called as in the schema, and not as some label would have it.
+        Labels, or their numbers in sorted order. If y holds objects, which have no common type, the
+        classes are returned as in the schema.
     """
     labels = y
     if y.dtype.kind == "O" and set(map(type, y)) == {int}:

@@ -1,4 +1,4 @@
-"""The classifier of a collector whom nobody trusts: every record is a respondent of its own."""
+"""Naive Bayes for an untrusted collector: each record is simulated as one respondent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from discreet.tables.in_memory import Contents, count_arrays
 
 __all__ = ["LocalNB"]
 
-RESTS = "each record is randomized on its owner's device; here whoever fits plays them all"
+RESTS = "each record is randomized on its owner's device; here one process simulates them"
 
 PLANNED = (
     "oracle",
@@ -60,7 +60,7 @@ PLANNED = (
     "shuffled",
     "delta",
 )
-"""What a finished plan has decided already."""
+"""Parameters that a finished plan has fixed already."""
 
 
 def _table(value: Any) -> Any:
@@ -267,7 +267,7 @@ class LocalNB(PrivateEstimator):
         return given
 
     def _agree(self, plan: Plan, given: Given) -> None:
-        """Refuse parameters that say something else than the finished plan."""
+        """Refuse parameters that contradict the finished plan."""
         promised = plan.guarantee.epsilon
         if given["epsilon"] != promised:
             raise PrivacyError(
@@ -278,8 +278,8 @@ class LocalNB(PrivateEstimator):
         for name in PLANNED:
             if given[name] != defaults[name].default:
                 raise SchemaError(
-                    f"{name}={given[name]!r} was given beside a finished plan, which has decided "
-                    f"that already; leave {name} out, or make the plan with it"
+                    f"{name}={given[name]!r} was given with a finished plan, which has fixed "
+                    f"it already; leave {name} out, or make the plan with it"
                 )
 
     def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
@@ -324,10 +324,10 @@ class LocalNB(PrivateEstimator):
 
     def _collected(self, rows: Rows, bins: Bins, given: Given, pay: Pay) -> Statistics:
         waves, codes = given["waves"], rows.codes
-        people = -(-len(codes) // waves)  # of the first wave, which is as large as any
+        people = -(-len(codes) // waves)  # of the first wave, which is the largest
         plan = self._plan_of(rows, bins, people, {}, given)
         columns = {name: np.asarray(column) for name, column in rows.columns.items()}
-        answers = plan.encoded(columns, codes)  # what does not fit is found before it is paid
+        answers = plan.encoded(columns, codes)  # refuse invalid values before the charge
         pay(kept(plan.promised(people), RESTS))  # nobody is in two waves
         random = as_random(given["random_state"])
         order = np.argsort(random.words(len(codes)), kind="stable") if waves > 1 else None

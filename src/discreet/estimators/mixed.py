@@ -1,4 +1,4 @@
-"""The classifier without a promise: mixed columns, exact counts."""
+"""Naive Bayes without privacy: mixed columns, exact counts."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class MixedNB(NaiveBayesEstimator):
 
 
 def _grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:
-    """Statistics and schema widened by the categories that a new batch brings."""
+    """Extend statistics and schema by the categories of a new batch."""
     before = statistics.schema
     features: list[Feature] = []
     for old, new in zip(before.features, batch.features, strict=True):

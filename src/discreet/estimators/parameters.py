@@ -1,4 +1,4 @@
-"""The rules of the estimators' parameters: what is allowed, and what to write instead.
+"""Rules of the estimators' parameters: allowed values, and the error message that names them.
 
 Every estimator has one table, parameter name to :class:`Rule`. ``fit`` reads all parameters
 through it before it looks at any data, so that no misspelt value is silently ignored.
@@ -37,19 +37,19 @@ __all__ = [
 
 MOST_BINS = 1 << 16
 LEAST_EPSILON = 1e-9
-"""Below it nothing is left but noise, and noise that wide is no longer drawn exactly."""
+"""Smallest epsilon accepted: below it noise is too wide to be drawn exactly."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What one parameter may be.
+    """The rule of one parameter: how to read it, and the words of its error.
 
     Parameters
     ----------
     words : str
-        What to write, for the error message.
+        Allowed values in words, for the error message.
     read : callable
-        Gives the value as plain Python (NumPy scalars become numbers); raises ``TypeError``,
+        Returns the value as plain Python (NumPy scalars become numbers); raises ``TypeError``,
         ``ValueError`` or ``ArithmeticError`` where the rule is broken.
     error : type of DiscreetError
         What the user sees.
@@ -60,10 +60,10 @@ class Rule:
     error: type[DiscreetError] = SchemaError
 
     def checked(self, name: str, value: Any) -> Any:
-        """The plain value, or an error that names the parameter, the value and the rule."""
+        """Return the plain value, or raise an error that names parameter, value and rule."""
         try:
             return self.read(value)
-        except (FormatError, SchemaError) as error:  # says what is wrong with a schema or ledger
+        except (FormatError, SchemaError) as error:  # keep the schema's or ledger's reason
             raise type(error)(f"{name}={_short(value)}; write {self.words} ({error})") from None
         except (TypeError, ValueError, ArithmeticError):
             raise self.error(f"{name}={_short(value)}; write {self.words}") from None
@@ -154,7 +154,7 @@ def positive(value: Any) -> float:
 
 def _real(value: Any) -> float:
     _if(isinstance(value, Real) and not isinstance(value, bool))
-    float(value)  # 10**400 is no number of this world: OverflowError
+    float(value)  # 10**400 does not fit a double: OverflowError
     return float(as_written(value))
 
 
@@ -170,7 +170,7 @@ def _if(holds: Any, value: Any = None) -> Any:
 
 
 def _short(value: Any) -> str:
-    """A value in at most a line."""
+    """The value's repr, shortened to one line."""
     shown = reprlib.Repr()
     shown.maxstring = shown.maxother = shown.maxlong = 60
     return " ".join(shown.repr(value.item() if isinstance(value, np.generic) else value).split())
@@ -212,7 +212,7 @@ def _random(value: Any) -> Any:
 
 def _ledger(value: Any) -> Ledger:
     ledger = Ledger.of(value)
-    ledger.read()  # there is one, and it is whole
+    ledger.read()  # raises unless the ledger exists and is readable
     return ledger
 
 

@@ -1,8 +1,8 @@
-"""What the estimators with a promise share: one look at the data, paid for before noise is drawn.
+"""Base class of the private estimators: the data are read once, and charged before noise is drawn.
 
 Every fit costs the people in it another epsilon, also when scikit-learn fits clones of an
-estimator again and again. With ``budget=`` each fit is charged to a ledger, which refuses to be
-overdrawn. Without, a fit of rows that were fitted before in this process warns with the running
+estimator. With ``budget=`` each fit is charged to a ledger, which refuses a charge beyond its
+budget. Without it, a fit of rows that an earlier fit in this process used warns with the
 total (:mod:`discreet.estimators.fit_history`); that depends on the data, and stays in the warning.
 """
 
@@ -39,15 +39,15 @@ from discreet.statistics import Statistics
 __all__ = ["Pay", "PrivateEstimator", "Till", "check_bins", "kept", "two_classes"]
 
 Pay = Callable[[Guarantee], Account | None]
-"""Pays for a promise, or raises; to be called once, before the first noise is drawn. Gives the
-account of the ledger that was charged, if there is one."""
+"""Charges a guarantee, or raises; called once, before the first noise is drawn. Returns the account
+of the ledger that was charged, or None."""
 
 MOST = Fraction(sys.float_info.max)
-"""Of sums beyond all doubles, no more is told."""
+"""Largest total that a warning reports: sums beyond the largest double are cut to it."""
 
 
 class Till:
-    """Where one fit is paid for, and what its promise will say about that.
+    """Charges one fit to the ledger and adds the account to its guarantee.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Till:
     schema : Schema
         Of the rows.
     rows : callable
-        Gives the hashes of the rows, for :class:`~discreet.estimators.fit_history.FitHistory`.
+        Returns the hashes of the rows, for :class:`~discreet.estimators.fit_history.FitHistory`.
     whose : str
         Whose data, for the ledger.
     """
@@ -83,7 +83,7 @@ class Till:
         self.recognised = False
 
     def pay(self, promise: Guarantee) -> Account | None:
-        """Charge the ledger, if there is one, and warn of what voids the promise."""
+        """Charge the ledger, if there is one, and warn about what voids the guarantee."""
         promise = promise.under(
             schema=self.schema, simulated=self.simulated, prepared=self.prepared
         )
@@ -101,19 +101,19 @@ class Till:
         return self.account
 
     def _note(self, paid: Guarantee) -> None:
-        """Remember what was released; a fit that failed released nothing."""
+        """Record the release in the fit history; a fit that failed released nothing."""
         if self.hashes is not None:
             spend = current_history().add(self.hashes, paid)
             if self.budget is None:
                 self._warn_of_earlier_fits(spend)
 
     def _warn_of_earlier_fits(self, spend: PrivacySpend) -> None:
-        """Say that rows were recognised; the warning alone says it, nothing that is released."""
+        """Warn that rows were fitted before; only the warning says so, nothing that is released."""
         in_worker = multiprocessing.parent_process() is not None
         if in_worker and current_history() is PROCESS_HISTORY:
             surroundings.warn(
-                f"{self.name} is fitted in a worker process, and the account of the process that "
-                "started it does not know; give budget= a ledger, which all of them share"
+                f"{self.name} is fitted in a worker process, whose fits the process that "
+                "started it does not count; give budget= a ledger, which all processes share"
             )
         self.recognised = spend.fits > 1
         if self.recognised:
@@ -123,17 +123,17 @@ class Till:
             surroundings.warn(
                 f"rows of this table were fitted before: epsilon {' to '.join(each)} each, "
                 f"{spend.fits} fits, {rounded_up(epsilon)}{also} in total for the people in them; "
-                "give budget= a ledger, which counts every fit and refuses to be overdrawn"
+                "give budget= a ledger, which counts every fit and refuses to exceed its budget"
             )
 
     def stated(self, promise: Guarantee) -> Guarantee:
-        """The promise of what was released, with the ledger's account; at most what was paid."""
+        """The guarantee of the release with the ledger's account; never above the charge."""
         self._note(require_paid(promise, self.paid, self.name))
         return replace(promise.under(prepared=self.prepared), account=self.account)
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
-    """An estimator that promises something to the people in the data."""
+    """Base class of the estimators whose fit has a privacy guarantee."""
 
     _bounded = True  # noise needs bounds
     _once: ClassVar[str]
@@ -170,7 +170,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         return self._end(rows.schema, rows.classes, found, till, earlier)
 
     def _begin(self) -> tuple[Given, Guarantee | None]:
-        """Check the parameters and forget the earlier fit, but for its promise."""
+        """Check the parameters and clear the earlier fit; returns its guarantee."""
         given = self._checked()
         earlier: Guarantee | None = getattr(self, "guarantee_", None)
         self._forget()
@@ -196,14 +196,14 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
 
     @abstractmethod
     def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics | NaiveBayesModel:
-        """How this trust model obtains its statistics; only a model where nobody sees them.
+        """Compute what this trust model releases: statistics, or a model where nobody sees them.
 
         Calls ``pay`` with what it is about to promise, before it draws anything.
         """
 
     @property
     def _exact(self) -> bool:
-        """Whether the parameters ask for no noise at all; safe for unchecked parameters."""
+        """Whether epsilon is infinite, so that no noise is added; works on unchecked parameters."""
         epsilon = getattr(self, "epsilon", None)
         return isinstance(epsilon, (float, np.floating)) and bool(epsilon == math.inf)
 
@@ -219,14 +219,14 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
 
 
 def kept(promise: Guarantee, rests: str) -> Guarantee:
-    """The promise of a fit that plays all parties: what it rests on comes first."""
+    """The guarantee of a fit that simulates all parties, with that assumption first."""
     if math.isinf(promise.epsilon):
         return promise
     return replace(promise, assumptions=(rests, *promise.assumptions))
 
 
 def two_classes(schema: Schema) -> None:
-    """Refuse a collection in which there is nothing to ask."""
+    """Refuse a schema with a single class: there is nothing to ask."""
     if len(schema.classes) < 2:
         raise SchemaError(
             f"{schema.target} has only one class, so there is nothing to ask anyone; name all "
@@ -235,7 +235,7 @@ def two_classes(schema: Schema) -> None:
 
 
 def check_bins(given: Given, schema: Schema) -> None:
-    """Refuse bins of features that are not there, or are not numbers."""
+    """Refuse bins for unknown or non-numeric features."""
     bins = given.get("bins")
     numeric = [feature.name for feature in schema.features if isinstance(feature, Numeric)]
     for name in bins if isinstance(bins, Mapping) else ():

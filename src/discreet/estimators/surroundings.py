@@ -1,12 +1,12 @@
-"""What scikit-learn does around a private fit: seen on the call stack, as far as it can be.
+"""Detects, from the call stack, which scikit-learn meta-estimator runs this fit.
 
-A private estimator promises for the rows that it is given. Where a Pipeline gives it rows that a
+A private estimator's guarantee covers the rows passed to it. If a Pipeline passes rows that a
 transformer has changed by what it learnt from all of them (a mean, a list of categories, a
-projection), one person changes every row, and the promise of the fit itself is void. Where a
-search or a calibration looks at exact scores of the rows, what it chooses is not covered by
-epsilon, although every fit keeps its promise; then there is a warning.
+projection), one person changes every row, and the guarantee is void. If a search or a calibration
+uses exact scores of the rows, its choice is not covered by epsilon, although the guarantee of every
+single fit holds; then there is a warning.
 
-What fits or transforms before ``fit`` is called, in other code or in another process, is not seen.
+Steps that run before ``fit`` is called, in other code or in another process, are not detected.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REMARKS = {
     "TunedThresholdClassifierCV": CURVE,
     "BaggingClassifier": SEEDS,
 }
-"""By the names of scikit-learn's public classes."""
+"""Warning by the name of the scikit-learn class."""
 
 
 def _frames() -> Iterator[FrameType]:
@@ -67,7 +67,7 @@ def _root(frame: FrameType) -> str:
 
 
 def callers() -> list[Any]:
-    """The estimators of scikit-learn that are at work around this fit, innermost first."""
+    """Find the scikit-learn meta-estimators that called this fit, innermost first."""
     from sklearn.base import BaseEstimator
 
     found: dict[int, Any] = {}
@@ -80,12 +80,12 @@ def callers() -> list[Any]:
 
 
 def inside() -> bool:
-    """Whether scikit-learn, rather than a person, called this fit."""
+    """Whether scikit-learn called this fit, rather than user code."""
     return any(_root(frame) == "sklearn" for frame in _frames())
 
 
 def warn(message: str, category: type[Warning] = PrivacyWarning) -> None:
-    """Warn at the user's own line, however many layers of scikit-learn are between."""
+    """Issue a warning at the user's line, skipping frames of scikit-learn and discreet."""
     level = 2
     for frame in _frames():
         if _root(frame) not in AROUND:
@@ -95,14 +95,14 @@ def warn(message: str, category: type[Warning] = PrivacyWarning) -> None:
 
 
 def remarks(around: list[Any], *, simulated: bool = False) -> list[str]:
-    """What else the surroundings take from the rows, beyond the promise of the fit; said once.
+    """List uses of the rows by meta-estimators that epsilon does not cover; each only once.
 
     Parameters
     ----------
     around : list of estimators
         From :func:`callers`.
     simulated : bool, default False
-        Whether the fit promises nothing anyway; then only what ended its promise is said.
+        Whether the fit is a simulation; then only the remark on what made it one is returned.
     """
     said: list[str] = []
     for one in around:
@@ -129,7 +129,7 @@ def _remark(one: Any) -> str:
 
 
 def _private(member: Any) -> bool:
-    """Whether an estimator, or the last step of a pipeline, promises something."""
+    """Whether an estimator, or the last step of a pipeline, has a privacy guarantee."""
     from sklearn.pipeline import Pipeline
 
     from discreet.estimators.private import PrivateEstimator
@@ -144,7 +144,7 @@ def _name(member: Any) -> str:
 
 
 def learnt_before(estimator: Any, around: list[Any]) -> str:
-    """Why the rows given to an estimator depend on other people's rows; empty if they do not.
+    """Explain why rows depend on other people's rows; an empty text if they do not.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def learnt_before(estimator: Any, around: list[Any]) -> str:
 
 
 def _learning(transformer: Any) -> list[str]:
-    """Names of the transformers in it that learn from the rows."""
+    """List the names of the transformers inside this one that learn from the rows."""
     from sklearn.compose import ColumnTransformer
     from sklearn.frozen import FrozenEstimator
     from sklearn.impute import SimpleImputer

@@ -1,4 +1,4 @@
-"""The classifier of a randomized-response survey: every record is a respondent of its own."""
+"""Naive Bayes from a randomized-response survey: each record is simulated as one respondent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
 __all__ = ["SurveyNB"]
 
-RESTS = "each record is randomized on its owner's device; here whoever fits plays them all"
+RESTS = "each record is randomized on its owner's device; here one process simulates them"
 
 
 def _thetas(value: Any) -> Fraction | list[Fraction]:
@@ -254,7 +254,7 @@ class SurveyNB(PrivateEstimator):
 
     @property
     def _exact(self) -> bool:
-        """Whether everybody sends the truth."""
+        """Whether theta is 1 for all groups, so that every answer is true."""
         try:
             thetas = _thetas(self.theta)
         except (TypeError, ValueError):
@@ -271,7 +271,7 @@ def _questionnaire(schema: Schema, given: Given) -> Questionnaire:
 
 
 def _named(schema: Schema, groups: Any) -> list[list[str]] | None:
-    """Groups by the names of their questions; the class is in the first unless one names it."""
+    """Resolve groups to question names; the class joins the first group unless one names it."""
     if groups is None:
         return None
     if groups == "each":
@@ -294,7 +294,7 @@ def _name(schema: Schema, one: str | int) -> str:
 
 
 def _whole(schema: Schema, columns: Mapping[str, Any]) -> Schema:
-    """The schema with features that are not optional where nothing is missing."""
+    """The schema with each feature optional only if a value of its column is missing."""
     features = []
     for feature in schema.features:
         values = np.asarray(columns[feature.name], dtype=object)

@@ -1,9 +1,9 @@
-"""Several organisations, no trusted curator: providers, a collector, a receiver, and their round.
+"""Federated training without a trusted curator: the roles of a round and its manifest.
 
-Each party's part is a small machine that takes and gives signed messages; nothing here opens a
-file or a connection. :mod:`discreet.federated.horizontal` is for providers who hold different
+Each role is a small state machine that reads and returns signed messages; only programs open
+files and connections. :mod:`discreet.federated.horizontal` is for providers who hold different
 people, :mod:`discreet.federated.vertical` for providers who hold different columns;
-:mod:`discreet.federated.alignment` finds out which people all of these have in common.
+:mod:`discreet.federated.alignment` finds the people whom all owners have in common.
 """
 
 from __future__ import annotations

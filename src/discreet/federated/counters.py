@@ -1,4 +1,4 @@
-"""Which numbers a round adds up, in which order: one long vector of whole numbers.
+"""Layout of the counters that a round adds up: one long vector of integers.
 
 A record changes one entry of each block, by at most the block's sensitivity. Entries exist for
 every class and every cell of the public domain, whether or not anything falls into them.
@@ -29,7 +29,7 @@ Kind = Literal["cells", "moments"]
 Part = Literal["classes", "cells", "presence", "sum", "squares"]
 
 LEAST = 1e-6
-"""Noise variance from which on it counts as none, for numerical safety."""
+"""Smallest positive noise variance; smaller ones are raised to it for numerical safety."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked about one feature.
+    """The statistics that a round requests of one feature.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Wanted:
     edges : tuple of float
         Of the bins of a numeric feature that is counted by cell.
     weight : int
-        Its share of the budget, beside the weights of the others.
+        Its share of the budget, relative to the weights of the others.
     """
 
     feature: str
@@ -86,7 +86,7 @@ class Block:
 def wanted_of(
     schema: Schema, bins: Bins = 8, moments: Iterable[str] = (), weights: Any = None
 ) -> tuple[Wanted, ...]:
-    """Everything a model needs: cells of all features, but moments of those that are named.
+    """Make the requests for a model: cells of all features, moments of those that are named.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many numbers there are in all."""
+        """Number of counters."""
         return self.classes * sum(block.size for block in self.blocks)
 
     def only(self, features: Sequence[str]) -> Layout:
@@ -191,7 +191,7 @@ class Layout:
         return found
 
     def vector(self, columns: Mapping[str, Any], codes: NDArray[Any]) -> Integers:
-        """Count rows: the exact numbers, private to whoever holds the rows."""
+        """Count rows exactly; the result must stay with the holder of the rows."""
         from discreet.tables.in_memory import count_arrays
 
         return self.vector_of(count_arrays(self.schema, columns, codes, self.contents))
@@ -224,7 +224,7 @@ class Layout:
         return np.concatenate(parts).astype(np.int64)
 
     def rows(self, one: Wanted, column: Any) -> list[tuple[Block, Integers]]:
-        """What each row adds to each block of a feature, of shape (rows, size)."""
+        """Return what each row adds to each block of a feature, of shape (rows, size)."""
         if isinstance(column, Coded):
             return [(block, own[column.codes]) for block, own in self.rows(one, column.values)]
         blocks = self.blocks_of(one)
@@ -247,7 +247,7 @@ class Layout:
         return Grid.of(feature)
 
     def statistics(self, vector: Integers, variances: Mapping[Block, float]) -> Statistics:
-        """Noised totals to statistics; class totals are pooled over all blocks that know them."""
+        """Convert noised totals to statistics; class totals are pooled, weighted by precision."""
         tables: dict[str, Table] = {}
         moments: dict[str, Moments] = {}
         found = dict(self.split(vector.astype(np.float64)))

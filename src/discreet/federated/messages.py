@@ -1,4 +1,4 @@
-"""Messages: who says what to whom in which round, signed, and refused with a reason.
+"""Signed messages of a round: header and body, checked on receipt.
 
 A message is a header and a body of raw bytes. The header names the body's length and digest and
 is signed, so that it can be judged before a single byte of the body is there. The signature also
@@ -35,7 +35,7 @@ HEADER = "discreet-signature"
 MESSAGE = "discreet-message"
 """The HTTP header that holds the header of the message whose bytes are carried."""
 RAW = "application/octet-stream"
-"""What such bytes are called."""
+"""Media type of message bodies."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Message:
         recipient: str,
         payload: bytes | Payload,
     ) -> Message:
-        """A message of one's own."""
+        """Create and sign a message of one's own."""
         body = payload if isinstance(payload, Payload) else Payload(payload)
         names = (kind, own.name, recipient, manifest.hash.hex(), manifest.round, manifest.about)
         bare = cls(*names, body.size, body.digest)
@@ -150,7 +150,7 @@ class Message:
 
     @classmethod
     def from_header(cls, data: bytes, body: Payload | None = None) -> Message:
-        """Read a header; nothing is believed yet.
+        """Parse a header; the signature is not checked yet.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Message:
         if (found.format, found.version) != ("discreet/message", VERSION):
             raise ProtocolError(
                 "malformed",
-                f"this is {found.format} {found.version}, and {VERSION} is spoken here; all "
+                f"this is {found.format} {found.version}, and {VERSION} is needed here; all "
                 "parties need the same version of discreet",
             )
         names = (found.kind, found.sender, found.recipient, found.manifest)
@@ -185,7 +185,7 @@ class Message:
 
     @classmethod
     def from_bytes(cls, data: bytes, largest: int) -> Message:
-        """Read what :meth:`to_bytes` wrote, with a body of at most so many bytes."""
+        """Parse header and body; refuse a body longer than the limit."""
         if len(data) > ROOM + largest:
             raise ProtocolError(
                 "oversized", f"{len(data)} bytes; this one may have {ROOM + largest}"
@@ -198,7 +198,7 @@ class Message:
         return replace(self, body=body)
 
     def check(self, manifest: Agreement, own: str, kinds: Collection[str]) -> None:
-        """Refuse what is not meant for this party in this round, or not signed by its sender."""
+        """Refuse a header that is not for this party and round, or not signed by its sender."""
         if self.round != manifest.round:
             raise ProtocolError(
                 "wrong-round", f"the message is of round {self.round}, this is {manifest.round}"
@@ -248,7 +248,7 @@ class Inbox:
         self._largest = max((lengths.largest for lengths in expected.values()), default=0)
 
     def expect(self, message: Message) -> None:
-        """Refuse, by its header alone, what is not new, or not of an expected kind and length."""
+        """Refuse, by its header alone, a message that is not new or not expected."""
         message.check(self.manifest, self.own, {kind for _, kind in self.expected})
         key = (message.sender, message.kind)
         if key not in self.expected:
@@ -263,7 +263,7 @@ class Inbox:
             )
 
     def read(self, data: bytes | Message) -> Message:
-        """A checked message that is new, of an expected kind and length; it is not kept yet."""
+        """Parse and check a new, expected message; it is not accepted yet."""
         message = data if isinstance(data, Message) else Message.from_bytes(data, self._largest)
         self.expect(message)
         message.check_body()
@@ -279,7 +279,7 @@ class Inbox:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Who has not sent what is expected, in the order of the manifest."""
+        """Senders of expected messages that have not arrived, in the order of the manifest."""
         late = {sender for sender, kind in self.expected if (sender, kind) not in self.accepted}
         return tuple(name for name in self.manifest.parties if name in late)
 
@@ -294,7 +294,7 @@ class Inbox:
 
 
 def request_bytes(manifest: Agreement, method: str, target: str, moment: str) -> bytes:
-    """What a party signs when it asks for something.
+    """Encode the bytes that a party signs for an HTTP request.
 
     Parameters
     ----------

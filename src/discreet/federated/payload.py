@@ -14,7 +14,7 @@ PIECE = 1 << 18
 
 @dataclass(frozen=True)
 class Payload:
-    """Some bytes, which can be read as often as one likes.
+    """Bytes in memory or in a file, which can be read repeatedly.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def in_memory(pieces: Iterable[bytes]) -> Payload:
 
 
 class Reader:
-    """Takes as many bytes as are wanted from pieces of whatever length.
+    """Reads a given number of bytes from pieces of any length.
 
     Parameters
     ----------

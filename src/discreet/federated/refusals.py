@@ -1,4 +1,4 @@
-"""Why a message is not accepted: every refusal has a short reason and a sentence."""
+"""Refusals of messages and steps: a reason for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Reason = Literal[
 
 
 def printable(text: str, most: int = 2000) -> str:
-    r"""Words of others on one line: what could move a cursor or turn text round is spelt out.
+    r"""Escape untrusted text for one line of a terminal: control and bidi characters are spelt out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From noised totals to what is released: statistics and a model, or probabilities alone."""
+"""Release of a round: statistics and a model from noised totals, or probabilities alone."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ GRID = 2.0**-16
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What came out of a round.
+    """The result of a round.
 
     Parameters
     ----------
     model : NaiveBayesModel
     inconsistent : tuple of str
-        Features whose totals contradict the others': someone may not have been honest.
+        Features whose totals contradict the others': a party may not have been honest.
     statistics : Statistics or None
         The noised totals, for whoever opened them.
     """
@@ -55,7 +55,7 @@ class Release:
         return cls(estimate(statistics), inconsistent(manifest, vector), statistics)
 
     def promising(self, promise: Guarantee) -> Release:
-        """The same under another promise: for simulations, which say what they are."""
+        """Return a copy with another guarantee; used to mark simulations."""
         statistics = self.statistics and replace(self.statistics, guarantee=promise)
         return replace(self, model=replace(self.model, guarantee=promise), statistics=statistics)
 
@@ -72,7 +72,7 @@ class Release:
         ----------
         manifest : Manifest
         data : bytes
-            The words of whoever opened the totals: another schema or promise is refused.
+            Written by the opener of the totals; another schema or guarantee is refused.
         """
         from discreet.model import NaiveBayesModel
 

@@ -1,7 +1,7 @@
-"""Whole rounds in one process: every party with its own keys, every message signed and read.
+"""Simulate complete rounds in one process, with real keys and signed messages.
 
-So what a round costs and gives is known before anyone is asked; the promise holds only
-between parties that are really apart.
+Accuracy and cost of a round are known before anyone is asked. The guarantee holds only if the
+parties are really separate, so results are marked as simulated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Terms:
-    """What the parties of a round agree on, whoever they are; all of it is in the manifest.
+    """Terms of a round without its parties; all of them are in the manifest.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Terms:
     tolerated: int = 1
 
     def manifest(self, providers: Sequence[Identity], **parties: Any) -> Manifest:
-        """The manifest of a round with such parties, not signed yet."""
+        """Make the unsigned manifest of a round with these parties."""
         return Manifest(
             self.schema,
             self.wanted,
@@ -71,7 +71,7 @@ def simulate_horizontal(
     random: Random,
     key: PrivateKey | None = None,
 ) -> tuple[Release, Manifest]:
-    """Let every part of a table be a provider's, and run the round.
+    """Simulate a horizontal round in which each part of a table belongs to one provider.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def simulate_vertical(
     *,
     providers: int = 2,
 ) -> tuple[Release, Manifest]:
-    """Deal the columns out to providers, keep the labels at one more, and run the round.
+    """Simulate a vertical round: columns are dealt to providers, labels to a label provider.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 ::
 
     Plan ─► Respondent ─► Report ─► Tally ─► Statistics
-    public  their device  one, once  sums     estimates with variances
+    public  their device  sent once  sums     estimates with variances
 
 The names that a collection needs; each is imported when it is first used.
 """

@@ -1,4 +1,4 @@
-"""What a device does with a record for a plan: check it, turn it into numbers, randomize these."""
+"""Check, encode and randomize records for a plan, as a device does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Records", "encoded", "prepared", "randomized", "scaled"]
 
 @dataclass(frozen=True)
 class Records:
-    """Records as the questions of a plan see them, one row per person.
+    """Records encoded for the questions of a plan, one row per person.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Records:
 
 
 def prepared(plan: Plan, record: Mapping[str, Any], question: int | None = None) -> Records:
-    """A checked record as numbers, or an error that names what does not fit.
+    """Check and encode a record; errors name the field that does not fit.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _single(plan: Plan, name: str, value: Any) -> NDArray[Any]:
 
 
 def encoded(plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None = None) -> Records:
-    """Columns of many records as the questions of a plan see them; others are not looked at.
+    """Encode the columns of many records that the questions of a plan use.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def encoded(plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None
 
 
 def randomized(plan: Plan, question: int, records: Records, random: Random) -> Integers:
-    """Serialised answers of many records to one question: what one device does, vectorised."""
+    """Randomize many records for one question, as one device does for one record."""
     asked = plan.questions[question]
     mechanism, classes, columns = asked.mechanism, records.classes, records.columns
     if isinstance(mechanism, FrequencyOracle):
@@ -128,7 +128,7 @@ def randomized(plan: Plan, question: int, records: Records, random: Random) -> I
 
 
 def _vector(plan: Plan, names: Sequence[str], power: int, records: Records) -> Floats:
-    """Numbers in the place of each person's class, zero in the places of the other classes."""
+    """Build vectors with the numbers at each person's class, and zero at the other classes."""
     vector = np.zeros((len(records), len(names), len(plan.schema.classes)))
     rows = np.arange(len(records))
     for j, name in enumerate(names):
@@ -138,7 +138,7 @@ def _vector(plan: Plan, names: Sequence[str], power: int, records: Records) -> F
 
 
 def scaled(plan: Plan, name: str, numbers: NDArray[Any]) -> Floats:
-    """Numbers mapped from their public bounds to [-1, 1]; a missing one counts as the middle."""
+    """Scale numbers from their public bounds to [-1, 1]; a missing one becomes the middle, 0."""
     feature = plan.schema[name]
     assert isinstance(feature, Numeric)
     middle, half = (feature.upper + feature.lower) / 2, (feature.upper - feature.lower) / 2

@@ -1,9 +1,9 @@
-"""Tally to Statistics: the channel of each question inverted, scaled to the whole population.
+"""Estimate statistics from a tally: invert the channel of each question.
 
 Estimates are unbiased, and their variances are those of the numbers of the people who sent reports:
 the noise of the mechanism, which differs from oracle to oracle for sums of cells and grows or
 falls with the share of a cell, and the luck of who was asked which question (docs/maths.md).
-The same variances say beforehand how precise so many respondents make a collection.
+The same variances predict the precision of a collection for a number of respondents.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 LEAST_SHARE = 1e-4
-"""Of a class, where something is divided by its share."""
+"""Lower bound on the share of a class wherever it is a divisor."""
 
 
 def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Statistics:
-    """Unbiased statistics of everyone, from one report each.
+    """Estimate unbiased statistics of all respondents.
 
     Parameters
     ----------
     tally : Tally
     guarantee : Guarantee, optional
-        The promise to attach; if not given the plan's own, for as many people as were counted.
+        The guarantee to attach; by default that of the plan, for the number of people counted.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
             for j, name in enumerate(question.features):
                 means[name, question.power] = _Mean(question.mechanism, found[j] / m, int(m))
     if not shares:
-        raise EstimationError("no report tells anything about the classes; collect more")
+        raise EstimationError("no report contains information about the classes; collect more")
     totals, variances = counts_of(shares, people)
     tables = {name: _table(plan, name, parts, people) for name, parts in cells.items()}
     moments = {
@@ -100,7 +100,7 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
 
 @dataclass(frozen=True)
 class CountEstimate:
-    """Shares of a group of people, as one question or one wave estimates them.
+    """Estimated shares of a group of respondents, from one question or one wave.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class CountEstimate:
     noise : array of the same shape
         Variance of each, as an estimate of that group's own shares.
     even : float
-        Variance as an estimate of everyone's, when all shares are alike: a fact that is public
-        before anyone is asked.
+        Variance as an estimate for all respondents if all shares were equal: known before the
+        collection.
     people : float
         How many the group has.
     """
@@ -121,7 +121,7 @@ class CountEstimate:
 
 
 def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float) -> CountEstimate:
-    """The classes (axis 0), or the classes by one feature, of the estimated cells of a question."""
+    """Estimate the margin of a question's cells: classes (axis 0), or classes by one feature."""
     oracle, shape = question.mechanism, plan.shape_of(question)
     assert isinstance(oracle, FrequencyOracle)
     place = np.indices(shape).reshape(len(shape), -1)
@@ -138,9 +138,9 @@ def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float
 
 
 def counts_of(parts: Sequence[CountEstimate], people: int) -> tuple[Floats, Floats]:
-    """Counts of everyone from random groups of them, weighted by precision, with variances.
+    """Pool estimates from random groups to counts of all respondents, weighted by precision.
 
-    Weights follow from public facts, not from what was found: so the mean is unbiased. Disjoint
+    Weights depend on public facts only, not on the estimates, so the mean is unbiased. Disjoint
     groups of m_b people out of N, weighted by w_b, miss a share f of all by chance, with variance
     f (1 - f) (N sum(w_b^2 / m_b) - 1) / (N - 1).
     """
@@ -172,9 +172,9 @@ class _Mean:
     people: int
 
     def variances(self, squares: Floats, people: int) -> Floats:
-        """Of the found numbers, where P(c) E[value^2 | c] is ``squares``.
+        """Variances of the means, where P(c) E[value^2 | c] is ``mean_squares``.
 
-        The variance of a mechanism is linear in the square of what it hides.
+        The variance of a mechanism is linear in the square of its input.
         """
         least, most = self.mechanism.variance(0.0), self.mechanism.variance(1.0)
         noise = least + (most - least) * squares
@@ -185,10 +185,10 @@ class _Mean:
 
 
 def _missing(table: Table) -> Floats:
-    """P(missing | class), drawn to that of all classes together as its noise deserves.
+    """Estimate P(missing | class), shrunk towards the share in all classes together.
 
-    James and Stein's factors with the known noise: where it is far below what was found, nothing
-    is drawn anywhere, and where next to nothing is missing, nothing is.
+    James-Stein factors with the known noise: no shrinkage where the noise is far below the
+    differences, and a share of 0 where next to nothing is missing.
     """
     present, missing = np.asarray(table.counts, float).T
     noise = np.asarray(table.variances, float)
@@ -212,7 +212,7 @@ def _moments(
     missing: Floats,
     people: int,
 ) -> Moments:
-    """P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds.
+    """Convert P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds.
 
     A missing number is sent as the middle, t = 0, which adds nothing to either sum; counts are of
     those whose number is there.
@@ -264,7 +264,7 @@ class CellPrecision:
 
 
 def precision_of(plan: Plan, respondents: int) -> list[CellPrecision]:
-    """What can be expected of the class totals and of each feature asked by cell, worst first.
+    """Compute the expected precision of class totals and features asked by cell, worst first.
 
     From the variances of the mechanisms and the plan's shares alone (docs/maths.md). How good a
     model will be is not known before: that depends on how strongly the features depend on the

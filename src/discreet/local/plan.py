@@ -1,7 +1,7 @@
-"""The public description of a local collection: which questions, by which mechanism, to how many.
+"""The public plan of a local collection: questions, mechanisms, and the share of each.
 
-A plan carries every probability as an integer over 2^64 and a digest. Whoever holds it can check
-what a report gives away; no respondent needs to compute anything with real numbers.
+A plan carries every probability as an integer over 2^64 and a digest. Anyone with the plan can
+check the privacy of a report; respondents need no floating-point arithmetic.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ DIGEST = re.compile("sha256:[0-9a-f]{64}")
 VERSION = 4
 
 MOST_REPORTS = 1000
-"""Of one person to one plan."""
+"""Largest number of reports that one person may send to one plan."""
 
 
 @dataclass(frozen=True)
 class Wave:
-    """What the shares of a later wave follow from, so that anyone can recompute them.
+    """Inputs of the shares of a later wave, so that anyone can recompute them.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Wave:
                 raise SchemaError(f"wave: its {name} is {value!r}; it is at least {least}")
         for name in ("plan", "tally"):
             if not DIGEST.fullmatch(getattr(self, name)):
-                raise SchemaError(f"wave: the digest of its {name} is not one: sha256:…")
+                raise SchemaError(f"wave: its {name} is not a digest: sha256:…")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,7 +193,7 @@ class Plan(CollectionDocument):
 
     @cached_property
     def blanket(self) -> Blanket:
-        """What a report hides in where it is shuffled: question and answer together."""
+        """The privacy blanket of a shuffled report: question and answer together."""
         each = zip(self.shares.tolist(), self.questions, strict=True)
         return Blanket.mixed([(share, question.blanket) for share, question in each])
 
@@ -218,7 +218,7 @@ class Plan(CollectionDocument):
 
     @cached_property
     def averaged(self) -> frozenset[str]:
-        """Features that are asked by their mean; by cell only whether they are there at all."""
+        """Features asked by their mean; by cell only whether they are missing."""
         return frozenset(name for one in self.questions if one.power for name in one.features)
 
     def shape_of(self, question: Question) -> tuple[int, ...]:
@@ -227,7 +227,7 @@ class Plan(CollectionDocument):
         return (classes, *(self.cells[name].size for name in question.features))
 
     def size_of(self, question: Question) -> int:
-        """How many values the mechanism of a question has to tell apart."""
+        """Number of values, or coordinates, of the mechanism of a question."""
         if question.power == 0:
             return math.prod(self.shape_of(question))
         for name in question.features:
@@ -238,7 +238,7 @@ class Plan(CollectionDocument):
 
     @cached_property
     def bounds(self) -> Integers:
-        """Running sums of the weights: a uniform integer below the last picks a question."""
+        """Cumulative weights: a uniform integer below the last one selects a question."""
         return np.cumsum([question.weight for question in self.questions])
 
     @cached_property
@@ -249,12 +249,12 @@ class Plan(CollectionDocument):
 
     @property
     def report_epsilon(self) -> float:
-        """The most that one report may lose, so that all together keep to epsilon."""
+        """Largest epsilon of one report, so that all reports together stay within epsilon."""
         return share_of(self.epsilon, self.reports)
 
     @cached_property
     def alone(self) -> Guarantee:
-        """What all reports that a person may send promise by themselves."""
+        """The guarantee of all reports that a person may send, without a shuffle."""
         spent = max(question.epsilon for question in self.questions)
         total = self.epsilon if spent == self.report_epsilon else self.reports * spent
         return Guarantee(
@@ -273,9 +273,9 @@ class Plan(CollectionDocument):
 
     @property
     def sentence(self) -> str:
-        """What a respondent may rely on, in one sentence, however the report travels."""
+        """One sentence for respondents about their protection, however the report travels."""
         if math.isinf(self.alone.epsilon):
-            return "You may rely on nothing: what is sent may be your answers themselves."
+            return "Your answers are not protected: they may be sent unchanged."
         seen = "your report" if self.reports == 1 else f"all {self.reports} of your reports"
         sentence = odds_sentence(seen, self.alone.epsilon)
         return f"{sentence} Not covered: {INFERRED}." if self.schema.inferred else sentence
@@ -300,7 +300,7 @@ class Plan(CollectionDocument):
         return (*features, self.schema.target)
 
     def draw(self, people: int, random: Random) -> Integers:
-        """Which question each of some people answers: drawn by each, or dealt in exact shares."""
+        """Draw the question of each respondent, or assign questions in exact shares."""
         if self.assignment == "draw":
             draws = random.integers(int(self.bounds[-1]), people)
             return np.searchsorted(self.bounds, draws, side="right")
@@ -315,10 +315,10 @@ class Plan(CollectionDocument):
         personal: Mapping[str, Any] | None = None,
         by_hand: bool = False,
     ) -> devices.Records:
-        """One checked record as a device randomizes it.
+        """Check and encode one record.
 
-        This is the place where a device applies what the plan says about a record before any
-        question is answered. ``personal`` and ``by_hand`` belong to questionnaires.
+        A device applies the plan's projection here, before any question is answered.
+        ``personal`` and ``by_hand`` belong to questionnaires.
         """
         if personal is not None or by_hand:
             raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
@@ -381,7 +381,7 @@ class Plan(CollectionDocument):
                 "it again and keep it as it comes, or take the file that discreet local plan wrote"
             )
         if stated not in (None, plan.digest):  # every device must see the same digest
-            raise FormatError("this plan is not written in the one way in which plans are written")
+            raise FormatError("this plan is not in canonical form; take it as discreet wrote it")
         return plan
 
     @classmethod
@@ -391,7 +391,7 @@ class Plan(CollectionDocument):
 
 
 def share_of(epsilon: float, reports: int) -> float:
-    """The largest float of which ``reports`` together do not exceed epsilon."""
+    """Return the largest float that, times ``reports``, does not exceed epsilon."""
     part = epsilon / reports
     if math.isfinite(part) and Fraction(part) * reports > Fraction(epsilon):
         return math.nextafter(part, 0)

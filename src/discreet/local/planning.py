@@ -1,4 +1,4 @@
-"""Making a plan: which features are asked together, by which oracle, to what share of people.
+"""Make a plan: which features are asked together, by which oracle, to what share of respondents.
 
 Cost of a question over D cells: c(D), the variance of a margin relative to plain sampling
 (docs/maths.md). Everything here is a function of public facts.
@@ -29,14 +29,14 @@ __all__ = ["Choices", "make_plan", "quantile_cuts", "question_cost"]
 
 MOST_CELLS = 4096
 WEIGHTS = 1 << 20
-"""Shares of questions are whole numbers that add up to about this."""
+"""Approximate total of the integer weights of the questions."""
 
 Approach = Literal[1, 2, 3, "hybrid"]
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What may be chosen about a plan, beside schema, epsilon and number of people.
+    """Options of a plan, besides schema, epsilon and number of respondents.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class Choices:
     wave : Wave, optional
         What a later wave follows from: see :func:`~discreet.local.waves.next_plan`.
     everyone : int, optional
-        How many are expected in all waves together, where these respondents are only one of them:
-        then the class question is asked by it.
+        Expected respondents of all waves together, if this plan is one of several waves; sets the
+        share of the class question.
     """
 
     kind: Design = "auto"
@@ -196,7 +196,7 @@ def make_plan(
 
 
 def question_cost(oracle: FrequencyOracle) -> float:
-    """c(D): variance of a margin of the estimated table against that of plain sampling."""
+    """Compute c(D): variance of a margin of the estimated table relative to plain sampling."""
     if math.isinf(oracle.epsilon):
         return 1.0
     share = 1 / oracle.size
@@ -205,7 +205,7 @@ def question_cost(oracle: FrequencyOracle) -> float:
 
 @dataclass(frozen=True)
 class _Oracles:
-    """Which oracle a question about cells gets, and what it costs, by its number of cells."""
+    """Makes the oracle of a question about cells, and computes its cost."""
 
     name: str
     epsilon: float
@@ -219,7 +219,7 @@ class _Oracles:
 
 
 def _bundles(sizes: Mapping[str, int], classes: int, oracles: _Oracles) -> list[list[str]]:
-    """Grow bundles while asking together is cheaper than asking apart."""
+    """Group features greedily while asking them together costs less than asking them separately."""
     waiting = sorted(sizes, key=lambda name: sizes[name])
     bundles: list[list[str]] = []
     while waiting:
@@ -246,7 +246,7 @@ def _cell_questions(
     kind: Design,
     focus: Mapping[str, float],
 ) -> list[tuple[Question, float]]:
-    """Questions about features by cell, joined where that pays, and the share of each."""
+    """Make the questions about cells, grouped where that lowers the variance, with their shares."""
     bundles = [[name] for name in sizes]
     if kind == "auto" and math.isfinite(oracles.epsilon):
         bundles = _bundles(sizes, classes, oracles)
@@ -270,7 +270,7 @@ def _class_share(
     kind: Design,
     respondents: int,
 ) -> float:
-    """How many are asked for their class alone: only where the prior would be too uncertain."""
+    """Share of respondents asked for the class alone: 0 unless the prior would be too uncertain."""
     if kind != "auto" or not questions:
         return 0.0
     have = sum(share / oracles.cost(one.mechanism.size) for one, share in questions)
@@ -287,7 +287,7 @@ def _mean_questions(
     epsilon: float,
     choices: Choices,
 ) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
-    """(features, mechanism, share) of the questions about means (Yilmaz et al., III-B)."""
+    """Make the questions about means: (features, mechanism, share) (Yilmaz et al., III-B)."""
     names = tuple(feature.name for feature in features)
     whole = len(names) * classes
     approach, mechanism = choices.approach, choices.mechanism
@@ -307,7 +307,7 @@ def _mean_questions(
 
 
 def quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:
-    """Cut points of every numeric feature, by the quantiles of a public sample."""
+    """Compute cut points of every numeric feature from the quantiles of a public sample."""
     cuts: dict[str, int | list[float]] = {}
     for feature in schema.features:
         if not isinstance(feature, Numeric):

@@ -1,4 +1,4 @@
-"""One question of a plan: what is asked, by which mechanism, and how that is written down."""
+"""One question of a plan: features, mechanism, and its JSON form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from discreet.shuffling import Blanket
 __all__ = ["Question", "QuestionBody", "mean_oracle_of"]
 
 MOST_NUMBERS = 1 << 19
-"""Integers in one report; a report with more would not fit into what a collector accepts."""
+"""Integers in one report; a longer report would exceed what a collector accepts."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Question:
         if isinstance(self.mechanism, LaplaceMean) and self.mechanism.active != len(self.features):
             # with fewer, a device could only answer for some records, and silence would tell which
             raise PrivacyError(
-                f"laplace is told that {self.mechanism.active} numbers may differ from zero, but "
+                f"laplace is set up for {self.mechanism.active} numbers that differ from zero, but "
                 f"{len(self.features)} features are asked at once"
             )
 
@@ -79,7 +79,7 @@ class Question:
 
     @property
     def furthest(self) -> int:
-        """No integer of an answer goes further from 0."""
+        """Largest absolute value of an integer of an answer."""
         return self.mechanism.furthest
 
     @property
@@ -103,7 +103,7 @@ class Question:
 
     @cached_property
     def outputs(self) -> int | None:
-        """How many different answers there are; None where they are more than ``FEW``."""
+        """Number of distinct answers; None if there are more than ``MAX_ENUMERATED_OUTPUTS``."""
         if isinstance(self.mechanism, SHE):
             return None
         if isinstance(self.mechanism, FrequencyOracle):
@@ -113,7 +113,7 @@ class Question:
         return found if found <= FEW else None
 
     def faulty(self, matrix: Integers) -> Booleans:
-        """Which answers, one per row, no respondent could have sent."""
+        """Flag the answers (rows) that no respondent could have sent."""
         huge = (matrix > LARGEST) | (matrix < -LARGEST)
         # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
         wrong: Booleans = self.mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
@@ -126,7 +126,7 @@ class Question:
         return self.mechanism.tally(matrix)
 
     def possible(self, sums: Integers, answers: int) -> bool:
-        """Whether so many answers can add up to these sums."""
+        """Whether this number of answers can add up to these sums."""
         mechanism, numbers = self.mechanism, [int(number) for number in sums]
         if isinstance(mechanism, SHE):
             return max(map(abs, numbers)) <= mechanism.furthest * answers
@@ -167,7 +167,7 @@ class QuestionBody(Body):
     parameters: dict[str, Any]
 
     def question(self) -> Question:
-        """The question this shape stands for; its probabilities must be those of its epsilon."""
+        """Convert to a Question; the probabilities must be those of its epsilon."""
         mechanism: FrequencyOracle | MeanOracle
         if self.power == 0:
             mechanism = oracle_of(
@@ -179,7 +179,7 @@ class QuestionBody(Body):
 
 
 def mean_oracle_of(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
-    """The mean oracle that a plan names; its probabilities must be those of its epsilon."""
+    """Make the mean oracle that a plan names; its probabilities must be those of its epsilon."""
     if name not in MEAN_ORACLES:
         raise SchemaError(f"mechanism is {name!r}; write one of {', '.join(MEAN_ORACLES)}")
     kind: Any = MEAN_ORACLES[name]
@@ -196,7 +196,7 @@ def mean_oracle_of(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
 
 
 def _windows(known: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The windows that a piecewise mechanism may have; its parameters tell which one it has."""
+    """List the windows that a piecewise mechanism with these parameters may have."""
     if "window" not in known:
         return [{}]
     half = parameters.get("half")  # of a single number any window may be chosen

@@ -1,8 +1,8 @@
 """Waves: later respondents are asked more about what turned out to matter.
 
-Each person still sends one report; only the public plan of the next wave depends on what the
-earlier ones said, which is public by then. A plan names what its shares follow from, so that
-whoever has the earlier tallies can make it again.
+Each person still sends one report; only the public plan of the next wave depends on the earlier
+reports, whose tallies are public by then. A plan names the inputs of its shares, so that anyone
+with the earlier tallies can recompute it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def next_plan(
     epsilon: float | None = None,
     shuffled: Shuffle | None = None,
 ) -> Plan:
-    """The plan of the next wave, which asks more about what mattered in the earlier ones.
+    """Make the plan of the next wave, which asks more about the features that mattered before.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def next_plan(
 
 
 def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
-    """Make the plan of a later wave again from the tallies before it, and compare.
+    """Recompute the plan of a later wave from the earlier tallies, and compare.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _planned(
 
 
 def focus_of(model: NaiveBayesModel) -> dict[str, float]:
-    """Weights for the next wave: by the root of what each feature tells about the class."""
+    """Compute weights for the next wave: root of the mutual information of feature and class."""
     prior = np.exp(model.log_prior)[:, None]
     told: dict[str, float] = {}
     for factor in model.factors:
@@ -173,10 +173,10 @@ def focus_of(model: NaiveBayesModel) -> dict[str, float]:
 
 
 def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
-    """Statistics of all waves together, each number weighted by its precision.
+    """Combine the statistics of all waves, weighted by precision.
 
-    Each wave is taken for a random part of the population: who is asked later is not decided by
-    what was answered before.
+    Each wave is assumed to be a random part of the population: who is asked later does not depend
+    on earlier answers.
 
     Parameters
     ----------

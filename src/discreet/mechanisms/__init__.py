@@ -1,5 +1,5 @@
-"""Mechanisms: what randomizes one answer or one number, a family a module.
+"""Mechanisms that randomize one answer or one number, one family per module.
 
 A mechanism is a small frozen value that the respondent, the collector and the accountant all read.
-It knows nothing of Naive Bayes.
+It does not depend on Naive Bayes.
 """

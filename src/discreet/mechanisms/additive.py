@@ -1,4 +1,4 @@
-"""Noise added to one number, for a scale that itself depends on the data.
+"""Noise distributions for smooth sensitivity: their scale may depend on the data.
 
 A law here is a frozen value. With S a beta-smooth bound on the local sensitivity of f
 (:mod:`discreet.central.smooth_sensitivity`), releasing f(x) + (S(x) / alpha) Z keeps the promise

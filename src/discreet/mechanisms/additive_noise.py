@@ -1,4 +1,4 @@
-"""What every law of additive noise has in common: calibration, and draws beyond floating point.
+"""Base class of additive noise: calibration, and draws with 60 decimal digits.
 
 The laws themselves, and what is promised of a draw: :mod:`discreet.mechanisms.additive`.
 """
@@ -26,7 +26,7 @@ Promise = Literal["pure", "approximate", "concentrated"]
 MOST_STEPS = 1 << 53  # a released number of steps is an integer that a float holds exactly
 BITS = 192
 DIGITS = Context(prec=60, Emin=-(10**9), Emax=10**9)
-LARGEST_EPSILON = 500.0  # beyond it exp(epsilon) leaves floating point, and privacy left before
+LARGEST_EPSILON = 500.0  # beyond it exp(epsilon) overflows; no privacy is left long before
 SHY = 1 - 2.0**-40  # alpha is rounded down by this, so that float rounding stays on the safe side
 
 
@@ -72,7 +72,7 @@ class AdditiveNoise(abc.ABC):
             )
         alpha, _ = crossing(lambda alpha: self.epsilon(alpha, beta, delta), epsilon)
         alpha, less = alpha * SHY, 1 - SHY
-        while self.epsilon(alpha, beta, delta) > epsilon:  # in floats it rises in fits and starts
+        while self.epsilon(alpha, beta, delta) > epsilon:  # in floats it is not monotone in alpha
             alpha, less = alpha * (1 - less), 2 * less
         return alpha, beta
 
@@ -83,8 +83,8 @@ class AdditiveNoise(abc.ABC):
     def release(self, value: Number, scale: float, random: Random, step: Number) -> float:
         """Return ``value`` + ``scale`` Z on the public grid of integer multiples of ``step``.
 
-        The sum is rounded, not the noise: rounding the noise alone would let the value's own last
-        digits through.
+        The sum is rounded, not the noise: rounding the noise alone would let the last digits of
+        the value through.
         """
         if not (0 <= scale < math.inf and 0 < step < math.inf and math.isfinite(value)):
             raise PrivacyError(

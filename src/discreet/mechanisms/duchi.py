@@ -101,7 +101,7 @@ class Duchi(ScalarOracle):
 
 @dataclass(frozen=True)
 class DuchiMany(MeanOracle):
-    """All numbers of a respondent as one corner of the cube, a sign (0 or 1) a coordinate.
+    """All numbers of a respondent as one corner of the cube, one sign (0 or 1) per coordinate.
 
     Each number becomes a random sign with that mean; the report is a corner drawn uniformly from
     those that agree with most of these signs (probability e / (e+1)) or from the others. With an

@@ -1,4 +1,4 @@
-"""Frequency oracles: hide one value out of many, count the values of a population.
+"""Frequency oracles: randomize one value per respondent, estimate how often each value occurs.
 
 DE and SS, whose reports are values, are here; SUE, OUE, THE and SHE in ``unary``, HR and OLH in
 ``hashing``, what all promise in ``oracle``. Formulas: docs/maths.md.
@@ -67,7 +67,7 @@ __all__ = [
 class DE(FrequencyOracle):
     """Direct encoding, also k-ary or generalized randomized response: the value or another one.
 
-    A compact report is one int32. The best oracle while size < 3 exp(epsilon) + 2 or so. See
+    A compact report is one int32. The best oracle up to a size of about 3 exp(epsilon) + 2. See
     ``FrequencyOracle``.
     """
 
@@ -163,7 +163,7 @@ class SS(FrequencyOracle):
         return math.floor(ONE * w * e / (w * e + self.size - w))
 
     def _chances(self, p: Fraction, w: int) -> tuple[Fraction, Fraction]:
-        # another value is one of w - 1 beside the truth, or one of w without it
+        # another value is one of the w - 1 besides the truth, or one of w if the truth is left out
         return p, (p * (w - 1) + (1 - p) * w) / (self.size - 1)
 
     @cached_property
@@ -195,7 +195,7 @@ class SS(FrequencyOracle):
         return self.subset
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
-        """Return one set a respondent, as an ascending row."""
+        """Return one set per respondent, as an ascending row."""
         true = self._values(values)
         reports = np.empty((true.size, self.subset), np.int32)
         few = self.subset**2 < self.size
@@ -206,7 +206,7 @@ class SS(FrequencyOracle):
         return reports
 
     def _few(self, true: Integers, member: Flags, random: Random) -> Integers:
-        """Return small sets of many values: w of the others, a random one made the truth or not."""
+        """Draw w of the other values; the truth, if a member, replaces a random one."""
         sets = random.subsets(self.size - 1, self.subset, true.size)
         sets += sets >= true[:, None]  # the others were numbered without the truth
         rows, place = np.arange(true.size), random.integers(self.subset, true.size)
@@ -215,7 +215,7 @@ class SS(FrequencyOracle):
         return sets
 
     def _many(self, true: Integers, member: Flags, random: Random) -> Integers:
-        """Return the values with the w smallest random keys, the truth's key being forced.
+        """Take the w smallest random keys; that of the truth is made the least or largest.
 
         The others' keys are independent and alike, so each set of others is as likely as any other,
         also given that no two keys tie at the edge; where they do, all keys of the row are drawn
@@ -228,7 +228,7 @@ class SS(FrequencyOracle):
         tied = np.empty(0, np.int64)
         if np.count_nonzero(chosen) > true.size * w:  # no row holds fewer than w
             tied = np.flatnonzero(np.count_nonzero(chosen, axis=1) > w)
-            chosen[tied] = np.arange(self.size) < w  # keeps their place until they are drawn again
+            chosen[tied] = np.arange(self.size) < w  # placeholders, drawn again below
         sets = np.flatnonzero(chosen).reshape(true.size, w) - (rows * self.size)[:, None]
         if tied.size:
             sets[tied] = self._many(true[tied], member[tied], random)
@@ -292,7 +292,7 @@ ORACLES: dict[str, type[FrequencyOracle]] = {
 
 @lru_cache(maxsize=4096)
 def cost(size: int, epsilon: float) -> float:
-    """Return how many times more respondents a table of ``size`` cells needs than without privacy.
+    """Return how many times more respondents a table of ``size`` cells needs because of privacy.
 
     With subset selection: c = pi (1 - pi) / (p - q)^2 / ((1/D)(1 - 1/D)), pi = q + (p - q)/D for D
     cells. A margin with frequency f then has variance c f (1 - f) / m. One at an infinite epsilon.
@@ -317,7 +317,7 @@ def best_oracle(size: int, epsilon: float) -> FrequencyOracle:
     Parameters
     ----------
     size : int
-        How many values there are.
+        Number of values.
     epsilon : float
     """
     if math.isinf(epsilon):
@@ -333,7 +333,7 @@ def oracle_of(
     theta: float | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> FrequencyOracle:
-    """Return the oracle that a plan names.
+    """Make the oracle that a plan names.
 
     Parameters
     ----------
@@ -344,8 +344,8 @@ def oracle_of(
     theta : float, optional
         Only for "the".
     parameters : mapping, optional
-        The probabilities that the plan carries. They must be the ones that size and epsilon give:
-        a plan that promises one epsilon and randomizes with another is refused.
+        The probabilities in the plan. They must follow from size and epsilon: a plan that promises
+        one epsilon and randomizes with another is refused.
     """
     if name == "auto":
         oracle = best_oracle(size, epsilon)

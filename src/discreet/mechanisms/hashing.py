@@ -1,6 +1,6 @@
 """Oracles for large domains, whose report is a short code: local hashing and Hadamard response.
 
-A report costs a respondent four integers (OLH) or one (HR), however many values there are.
+A report has four integers (OLH) or one (HR), whatever the number of values.
 Formulas: docs/maths.md.
 """
 
@@ -101,7 +101,7 @@ class HR(FrequencyOracle):
         return self.order - 1
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
-        """Return one index a respondent."""
+        """Return one index per respondent."""
         rows = self._values(values) + 1
         index = random.integers(self.order, rows.size)
         wrong = _odd(index & rows) == random.bernoulli_words(self.threshold, rows.size)
@@ -296,7 +296,7 @@ class OLH(FrequencyOracle):
         return chance / self.prime**3
 
     def blanket(self) -> Blanket:
-        """Return what any law with this epsilon has: pairs of values meet unequally often."""
+        """Return the blanket of any mechanism with this epsilon: collisions are not uniform."""
         return Blanket.of_epsilon(self.epsilon)
 
     def _worst_ratio(self) -> Fraction:

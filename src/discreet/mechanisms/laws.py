@@ -1,4 +1,4 @@
-"""Public laws of the answers that are sent in place of private ones: exact, whole numbers only."""
+"""Public distributions of the answers that replace private ones, as exact integer weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST_TOTAL = 1 << 53  # of the weights of a law: exact in JavaScript
 
 
 def rational(name: str, value: Theta) -> Fraction:
-    """A number as it was written: 0.7 is 7/10, not the double next to it."""
+    """Parse a number as it was written: 0.7 is 7/10, not the nearest double."""
     try:
         text = str(value) if isinstance(value, float | str) else None
         if text is not None and not WRITTEN.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Mean oracles: many people's numbers in [-1, 1], their sums learnt from reports that hide them.
+"""Mean oracles: sums of numbers in [-1, 1], estimated from randomized reports.
 
 Each is a small frozen value that respondent, collector and accountant read alike::
 
@@ -6,7 +6,7 @@ Each is a small frozen value that respondent, collector and accountant read alik
     reports = oracle.perturb(values, random)                     # integers; these leave the devices
     sums = oracle.estimate(oracle.tally(reports), len(reports))  # unbiased
 
-Formulas, and what is wrong with the published listings: docs/maths.md.
+Formulas, and the errors in the published listings: docs/maths.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LaplaceMean(MeanOracle):
         Number of coordinates.
     active : int, optional
         How many coordinates of a respondent may differ from zero; all of them if not given. A
-        vector that has one place a class holds its number in one of them.
+        vector with one place per class holds its number in one of them.
     resolution : int, default 1024
         Grid steps from 0 to 1, a power of two.
     """

@@ -1,4 +1,4 @@
-"""What every mean oracle shares: the public grid, the checks, and exact probabilities.
+"""Base class of the mean oracles: the public grid, the checks, and exact probabilities.
 
 A value t in [-1, 1] is rounded at random, without bias, to the grid {-R .. R} / R, and the grid
 integer is perturbed. Everything a respondent does is integer arithmetic on uniform integers and on
@@ -33,7 +33,7 @@ MOST_CELLS = 1 << 22  # of a channel that is written out
 class MeanOracle(abc.ABC):
     """Estimates sums of numbers in [-1, 1] from reports that hide them.
 
-    A subclass is a frozen value of ``epsilon``, ``size`` (coordinates a respondent has) and
+    A subclass is a frozen value of ``epsilon``, ``size`` (coordinates per respondent) and
     ``resolution`` (R, a power of two: grid steps from 0 to 1).
     """
 
@@ -54,7 +54,7 @@ class MeanOracle(abc.ABC):
 
     @property
     def _budget(self) -> Fraction:
-        """Epsilon as the rational it is, as far as integers over 2^64 can spend it."""
+        """Epsilon as an exact fraction, at most 64: the limit of integers over 2^64."""
         return Fraction(min(self.epsilon, LARGEST_EPSILON))
 
     @property
@@ -147,7 +147,7 @@ class MeanOracle(abc.ABC):
         Raises
         ------
         SchemaError
-            When a value is missing or outside [-1, 1], or the shape is another.
+            When a value is missing or outside [-1, 1], or the shape is wrong.
         """
         return self._draw(self._on_grid(self._checked(values), random), random)
 
@@ -256,7 +256,7 @@ class MeanOracle(abc.ABC):
         chosen = list(range(-R, R + 1)) if levels is None else [operator.index(i) for i in levels]
         for level in chosen:
             if abs(level) > R:
-                raise SchemaError(f"level {level} lies outside the grid -{R} .. {R}")
+                raise SchemaError(f"level {level} is outside the grid -{R} .. {R}")
         return chosen
 
     def _checked(self, values: ArrayLike) -> Floats:
@@ -275,7 +275,7 @@ class MeanOracle(abc.ABC):
         if numbers.ndim != 2 or numbers.shape[1] != self.size:
             one = "one number" if self.size == 1 else f"{self.size} numbers"
             raise SchemaError(
-                f"values have shape {numbers.shape}; {self.name} takes {one} a respondent, "
+                f"values have shape {numbers.shape}; {self.name} takes {one} per respondent, "
                 f"shape (respondents, {self.size})"
             )
         wrong = np.argwhere(~(np.abs(numbers) <= 1))
@@ -302,8 +302,8 @@ class MeanOracle(abc.ABC):
             raise SchemaError(f"reports are {given.dtype}; {self.name} reports are signed integers")
         if given.ndim != 2 or given.shape[1] != self.width:
             raise SchemaError(
-                f"reports have shape {given.shape}; {self.name} takes {self.width} integers a "
-                f"report, shape (reports, {self.width})"
+                f"reports have shape {given.shape}; {self.name} takes {self.width} integers "
+                f"per report, shape (reports, {self.width})"
             )
         return given.astype(np.int64, copy=False)
 

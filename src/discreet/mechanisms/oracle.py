@@ -1,4 +1,4 @@
-"""What every frequency oracle promises, and how its probabilities are rounded towards privacy.
+"""Base class of the frequency oracles, and how their probabilities are rounded towards privacy.
 
 A frequency oracle hides one value out of ``size`` in a report. A report *supports* some values:
 its own with probability p, any other with probability q < p. Counting the support of many reports
@@ -47,8 +47,8 @@ class FrequencyOracle(abc.ABC):
     Parameters
     ----------
     epsilon : float
-        The loss of one report, from 1e-9 up. Only direct encoding takes ``math.inf``, which is
-        no protection: the report is the value.
+        The loss of one report, from 1e-9 up. Only direct encoding takes ``math.inf``, which
+        protects nothing: the report is the value.
     size : int
         How many values there are, from 2 to 2^22. Values are the integers 0 .. size - 1.
 
@@ -73,20 +73,21 @@ class FrequencyOracle(abc.ABC):
             )
         if math.isinf(self.epsilon) and self.name != "de":
             raise PrivacyError(
-                f"epsilon is infinite, but {self.name} always adds noise; use de, exact then"
+                f"epsilon is infinite, but {self.name} always adds noise; use de, "
+                "which is exact then"
             )
         if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer):
             raise SchemaError(f"size is {self.size!r}; give the number of values, an integer")
         object.__setattr__(self, "size", int(self.size))
         if not 2 <= self.size <= LARGEST_SIZE:
             raise SchemaError(
-                f"size is {self.size}; it must lie in 2 .. {LARGEST_SIZE}: one value alone needs "
+                f"size is {self.size}; it must be in 2 .. {LARGEST_SIZE}: one value alone needs "
                 "no report, and more than 2^22 leave exact JavaScript numbers"
             )
 
     @property
     def _budget(self) -> Fraction:
-        """Epsilon as the rational it is, as far as integers over 2^64 can spend it."""
+        """Epsilon as an exact fraction, at most 64: the limit of integers over 2^64."""
         return Fraction(min(self.epsilon, LARGEST_EPSILON))
 
     @property
@@ -126,7 +127,7 @@ class FrequencyOracle(abc.ABC):
         Parameters
         ----------
         values : array of integers
-            One value a respondent, each in 0 .. size - 1.
+            One value per respondent, each in 0 .. size - 1.
         random : Random
             The cryptographic source, unless this is a simulation.
         """
@@ -165,7 +166,7 @@ class FrequencyOracle(abc.ABC):
 
     @property
     def influence(self) -> float:
-        """How many people one forged report weighs as much as, in the count of one value.
+        """How many respondents one forged report outweighs in the count of one value.
 
         (1 - q) / (p - q): a report made up to support the value, against what ``estimate``
         expects of a person who does not hold it.
@@ -267,8 +268,8 @@ class FrequencyOracle(abc.ABC):
     def blanket(self) -> Blanket:
         """Return the part of a report's law that all values share, to hide in where shuffled.
 
-        For oracles whose reports have a low likelihood and, for the values that they support, one
-        that is a fixed ratio higher: all but SHE and OLH, which know less about it. With b =
+        For oracles whose reports have two likelihoods, the higher one for the values that they
+        support: all but SHE and OLH, which override this. With b =
         P(supports both v and u | v), the ratio is (p - b) / (q - b).
         """
         p, q = self.p_exact, self.q_exact
@@ -306,7 +307,7 @@ class FrequencyOracle(abc.ABC):
                 f"{array.dtype}"
             )
         if array.size and not (array.min() >= 0 and array.max() < self.size):
-            raise SchemaError(f"a value lies outside 0 .. {self.size - 1}, the public domain")
+            raise SchemaError(f"a value is outside 0 .. {self.size - 1}, the public domain")
         return array.astype(np.int64, copy=False)
 
     def _matrix(self, matrix: ArrayLike) -> Integers:

@@ -87,7 +87,7 @@ def _window(value: str) -> None:
 
 @dataclass(frozen=True)
 class Piecewise(ScalarOracle):
-    """One number as an integer that is likely to lie near it.
+    """One number, reported as an integer that is likely to be near it.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class Response(abc.ABC):
         """Return all that a device needs; integers over 2^64 as decimal strings."""
 
     def epsilon_exact(self) -> float:
-        """Return the true local-DP loss of a report; infinite where some report proves something.
+        """Return the true local-DP loss of a report; infinite where some report rules a truth out.
 
         It is the least float that is not below it. Small channels are enumerated, every report
         against every two truths; of large ones the extremes of each column are known.
@@ -433,5 +433,5 @@ def _ratio_of(epsilon: float) -> Fraction:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; give a number above 0")
     if epsilon > 40:
-        raise PrivacyError(f"epsilon is {epsilon!r}; above 40 write theta: 1 and promise nothing")
+        raise PrivacyError(f"epsilon is {epsilon!r}; above 40 protects nothing: write theta: 1")
     return exp_below(Fraction(epsilon))

@@ -101,8 +101,8 @@ class _Sampled(MeanOracle):
         wrong = (chosen < 0) | (chosen >= self.size) | ~self.each.possible(numbers)
         wrong[:, 1:] |= chosen[:, 1:] <= chosen[:, :-1]
         return wrong, (
-            f"it holds {self.sampled} times a coordinate, 0 to {self.size - 1} and rising, and "
-            f"what was said of it, where {self.each.rule()}"
+            f"it holds {self.sampled} times a coordinate, 0 to {self.size - 1} in ascending "
+            f"order, and its number, where {self.each.rule()}"
         )
 
     def _totals(self, reports: Integers) -> Integers:

@@ -274,7 +274,7 @@ class SHE(FrequencyOracle):
 
     @property
     def width(self) -> int:
-        """One grid integer a value."""
+        """One grid integer per value."""
         return self.size
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
@@ -320,14 +320,14 @@ class SHE(FrequencyOracle):
         return noise, noise, Fraction(0), Fraction(0)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Refuse: reports are not few enough to be listed."""
+        """Refuse: there are too many reports to enumerate."""
         raise PrivacyError(
             "she sends integers of a wide range, too many reports to write out; log_ratio() "
             "compares two values on any report exactly"
         )
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
-        """Refuse: the probabilities are no fractions."""
+        """Refuse: the probabilities are irrational."""
         raise PrivacyError("the likelihoods of she are irrational; log_ratio() is exact")
 
     def log_ratio(self, report: Sequence[int], one: int, other: int) -> Fraction:
@@ -343,7 +343,7 @@ class SHE(FrequencyOracle):
         raise PrivacyError("the worst ratio of she is not a fraction; use epsilon_exact()")
 
     def blanket(self) -> Blanket:
-        """Return what any law with this epsilon has: a report has more than two likelihoods."""
+        """Return the blanket of any mechanism with this epsilon: likelihoods are many."""
         return Blanket.of_epsilon(self.epsilon)
 
     def epsilon_exact(self) -> float:
@@ -360,7 +360,7 @@ class SHE(FrequencyOracle):
 
     @property
     def influence(self) -> float:
-        """How many people one forged report weighs as much as: the largest number that is sent."""
+        """How many respondents one forged report outweighs: the largest number that is sent."""
         return self.furthest / self.unit
 
     def parameters(self) -> dict[str, Any]:

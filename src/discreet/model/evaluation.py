@@ -123,7 +123,7 @@ class Scores:
 
     @property
     def recall(self) -> Floats:
-        """Share of each class that was found; NaN where the class does not occur."""
+        """Share of the rows of each class that were predicted as that class; NaN without rows."""
         return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
 
     @property
@@ -142,7 +142,7 @@ class Scores:
 
     @property
     def calibration_error(self) -> float:
-        """How far confidence and hit rate lie apart: mean over the rows, in ten groups of them.
+        """Mean difference of confidence and hit rate over the rows, in ten groups.
 
         The expected calibration error of Naeini, Cooper, Hauskrecht 2015. It is never negative, so
         of few rows it is above zero even for a perfectly calibrated model.
@@ -152,7 +152,7 @@ class Scores:
 
     @property
     def calibration_interval(self) -> tuple[float, float]:
-        """95 % interval of the calibration error: hits drawn anew in each group, 2000 times."""
+        """95 % interval of the calibration error: hits are redrawn in each group, 2000 times."""
         rows, confidence, hits = self.reliability.T
         if not rows.sum():
             return math.nan, math.nan

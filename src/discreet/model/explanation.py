@@ -1,4 +1,4 @@
-"""What a model says about itself and about one prediction, for people."""
+"""Readable explanations of a model and of single predictions."""
 
 from __future__ import annotations
 

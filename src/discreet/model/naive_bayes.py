@@ -171,7 +171,7 @@ class NaiveBayesModel:
         return np.asarray(self.classes[np.argmax(self.predict_joint_log_proba(rows), axis=1)])
 
     def explain(self, row: Any, against: Any = None) -> Explanation:
-        """Which features speak for the predicted class, and how loudly.
+        """Log-odds that each feature adds for the predicted class.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ class Figure:
 
 
 def flat(label: str, at: Sequence[float], value: float, style: str = ":") -> Line:
-    """A limit: the same value from the first to the last place.
+    """A horizontal line from the first to the last x value.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _panel(place: Any, panel: Panel, looks: Mapping[str, int]) -> None:
 
 
 def _log_scale(axis: Any, scale: Callable[[str], None], at: Sequence[float] = ()) -> None:
-    """Plain numbers that keep their distance: the places of points, or some of each decade."""
+    """Set a log scale with plain numbers as ticks: the points' own values, or a few per decade."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     scale("log")

@@ -35,7 +35,7 @@ TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 8, 16)
 WAYS = ("published", "masks", "paillier")
 SAMPLE = 100
-"""Rows on which the published label provider is timed; its cost is linear in rows."""
+"""Rows on which the published label provider is timed; its cost is linear in the rows."""
 NO_PROVIDERS = ("label", "collector", "receiver")
 
 

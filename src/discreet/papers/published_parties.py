@@ -20,7 +20,7 @@ from discreet.federated.crypto.paillier import Encryptor, PrivateKey
 __all__ = ["PUBLIC_FACTOR", "Published", "centred", "exposed_counts", "factors", "pad_of"]
 
 PUBLIC_FACTOR = 10**6
-"""l: what numbers are multiplied with to become whole."""
+"""The paper's l: factor that turns numbers into integers."""
 
 Counts = tuple[Any, Sequence[Any]]
 """Class totals n_i and, for each feature, n_ij(v) by class and value."""
@@ -149,7 +149,7 @@ def pad_of(key: PrivateKey, total: Any, cells: Sequence[Any]) -> int:
 
 
 def exposed_counts(round_: Published, provider: int) -> list[list[int]]:
-    """What the collector reads of one provider, counted from 0: every exact count times l."""
+    """Read, as the collector, every exact count times l of one provider (numbered from 0)."""
     key, submitted = round_.first, round_.submitted1[provider]
     pad = pad_of(key, submitted[0][0], submitted[1][0])
     return [

@@ -1,4 +1,4 @@
-"""How a paper is reproduced: cells that are computed once, figures, statements with verdicts.
+"""Reproduction of a paper: cells that are computed once, figures, statements with verdicts.
 
 A paper is a module that lists its cells (each a handful of parameters), computes one of them, draws
 its figures and judges the paper's statements by the figures. Everything else is here: cells run in
@@ -39,7 +39,7 @@ PAPERS = {
 """Name on the command line to module."""
 
 JUDGED = "# ---------------------------------------------------------------- figures and verdicts"
-"""Below this line of a module are words and plots, which do not change what was computed."""
+"""Marker line in a paper's module: below it are texts and plots, which do not affect cells."""
 
 Advance = Callable[[int, int], None]
 
@@ -95,7 +95,7 @@ def paper(name: str) -> Any:
 
 
 def left_out(name: str) -> str:
-    """What of a paper cannot be reproduced on this machine, and what it would need; or nothing.
+    """What cannot be reproduced on this machine and what it would need; empty if nothing.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _digest(module: Any) -> str:
 
 
 def _meaning(source: str) -> str:
-    """What of a module's source decides what is computed: no comments, layout, words or plots."""
+    """The part of a module's source that affects cells: no comments, layout, texts, plots."""
     tree = ast.parse(source.split(JUDGED)[0])
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -127,7 +127,7 @@ def _meaning(source: str) -> str:
 
 
 def _silent(node: ast.AST) -> bool:
-    """Docstrings, the words of a page, and what is imported from here."""
+    """Whether a statement affects no cell: docstrings, page texts, imports from here."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.ImportFrom):
@@ -153,7 +153,7 @@ def _compute(name: str, cell: Cell, repeats: int, quick: bool) -> Values:
 
 
 def reproduce(name: str, run: Run, advance: Advance | None = None) -> Path:
-    """Compute what is not there yet, and write the CSV file, the plots and the page of a paper.
+    """Compute missing cells, and write the CSV file, the plots and the page of a paper.
 
     Parameters
     ----------

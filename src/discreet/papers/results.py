@@ -1,6 +1,6 @@
-"""What came out of the cells of a paper, and how a statement is judged by it.
+"""Results of the cells of a paper, and how its statements are judged by them.
 
-A difference is taken repetition by repetition and has an interval. It is clear if the interval
+Differences are paired by repetition and have an interval. It is clear if the interval
 leaves out zero, small if the whole interval is within ``CLOSE``, and otherwise undecided, so that
 no verdict hangs on a seed.
 """
@@ -20,7 +20,7 @@ from discreet.papers.drawing import Line
 __all__ = ["CLOSE", "Cell", "Gap", "Results", "Statement", "every", "listed", "verdict"]
 
 CLOSE = 0.02
-"""Two points of accuracy: what all pages call close, alike or the same."""
+"""Largest difference in accuracy (two points) that all pages call close, alike or the same."""
 
 Values = Mapping[str, Sequence[float]]
 
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Statement:
-    """What the paper says, what was measured, and whether it holds."""
+    """A claim of the paper, what was measured, and the verdict."""
 
     said: str
     measured: str
@@ -53,7 +53,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Gap:
-    """A difference of means and the interval in which it lies, by Student's law."""
+    """A mean difference with its interval by Student's t distribution."""
 
     mean: float
     error: float
@@ -62,14 +62,14 @@ class Gap:
 
     @classmethod
     def of(cls, one: Sequence[float], other: Sequence[float] | float, comparisons: int = 1) -> Gap:
-        """One minus the other, repetition by repetition: both have its split and its seed.
+        """Subtract second from first, paired by repetition: same split, same seed.
 
         Parameters
         ----------
         one, other : sequence of float
             Cut to the shorter.
         comparisons : int
-            Among so many, all intervals are right at once with 95 %.
+            Number of intervals that hold simultaneously with 95 % confidence (Bonferroni).
         """
         from scipy.stats import t
 
@@ -85,7 +85,7 @@ class Gap:
         return True if self.low > limit else False if self.high <= limit else None
 
     def within(self, limit: float = CLOSE) -> bool | None:
-        """Whether it is at most so large, up or down; None if the interval leaves that open."""
+        """Whether its absolute value is at most a limit; None if the interval leaves that open."""
         if -limit <= self.low and self.high <= limit:
             return True
         return False if self.low > limit or self.high < -limit else None
@@ -102,7 +102,7 @@ def verdict(cases: Mapping[str, bool | None], where: str = "on") -> str:
     cases : mapping
         None where the figures leave it open.
     where : str
-        What stands before the names of cases.
+        Preposition before the names of cases.
     """
     found = {one: [k for k, held in cases.items() if held is one] for one in (True, False, None)}
     if len(found[True]) == len(cases):
@@ -125,7 +125,7 @@ def every(cases: Iterable[bool | None]) -> bool | None:
 
 
 def listed(values: Mapping[Any, float]) -> str:
-    """Names with per cent."""
+    """Format values as percentages after their names."""
     return ", ".join(f"{name} {100 * value:.1f}" for name, value in values.items())
 
 

@@ -45,9 +45,9 @@ METHODS = ("global-published", "global", "trimmed", "smooth, published", "smooth
            "histogram")  # fmt: skip
 CENSUS = "census_1940"
 ROWS = 250_000
-"""Of a table, at most: all of every table but the census."""
+"""Largest number of rows used of a table; only the census has more."""
 SHARES = {"1:2": (1, 2), "1:1": (1, 1), "2:1": (2, 1), "4:1": (4, 1)}
-"""Of the budget, numeric to categorical."""
+"""Weight of numeric to categorical features in the budget, by label."""
 MADE = ("categorical speaks", "numeric speaks")
 SIZES = (1_000, 5_000, 20_000, 100_000, 1_000_000)
 
@@ -258,7 +258,7 @@ def _first_step(x: Any, low: float, high: float) -> float:
 
 
 def _times(rows: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds of training by global and by smooth sensitivity, on so many rows of Adult."""
+    """Training time in seconds with global and smooth sensitivity, on this many rows of Adult."""
     from discreet.datasets import load
     from discreet.estimators import CentralNB
 

@@ -146,7 +146,7 @@ def published(totals: Any, values: Any) -> tuple[Any, Any]:
 
 
 def accuracies(split: Split, log_prior: Any, log_conditional: Any) -> Any:
-    """Share of the test people predicted right, one a repetition."""
+    """Accuracy on the test people, one value per repetition."""
     weight = log_conditional[..., 1] - log_conditional[..., 0]  # (repeats, 2, features)
     score = log_prior + log_conditional[..., 0].sum(axis=-1)
     odds = (score[:, 1] - score[:, 0])[:, None] + (weight[:, 1] - weight[:, 0]) @ split.records.T
@@ -155,7 +155,7 @@ def accuracies(split: Split, log_prior: Any, log_conditional: Any) -> Any:
 
 
 def by_default(split: Split, theta: float, repeats: int, seed: int) -> Any:
-    """The same with the default estimator, which looks at whole sheets: these are drawn here."""
+    """Accuracy of the default estimator, which uses whole sheets; they are drawn here."""
     from discreet import Categorical, Schema, estimate
     from discreet.collection.tally import Tally
     from discreet.model import CellFactor

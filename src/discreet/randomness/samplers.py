@@ -1,4 +1,4 @@
-"""How uniform bytes become exact draws.
+"""Exact samplers on top of uniform bytes.
 
 What is released must be drawn *exactly* from the distribution its proof names: a floating-point
 Laplace draw leaks through its low bits (Mironov 2012). So every sampler here, except ``uniform``,
@@ -113,7 +113,7 @@ class Random(abc.ABC):
     def bernoulli_words(self, threshold: int, size: int) -> Flags:
         """Return flags that are True with probability exactly ``threshold / 2**64``.
 
-        One byte a draw decides all but 1 in 256; those get the other 56 bits.
+        One byte per draw decides all but 1 in 256; those use the other 56 bits.
         """
         threshold, size = _threshold(threshold), _count("size", size)
         if threshold in (0, ONE):

@@ -1,4 +1,4 @@
-"""Where every random bit comes from.
+"""Sources of random bytes.
 
 ``CryptoRandom`` is the default everywhere; ``SeededRandom`` repeats itself and is for simulation.
 Both share the exact samplers of :mod:`discreet.randomness.samplers`.
@@ -50,7 +50,7 @@ class CryptoRandom(Random):
         return type(self), ()
 
     def raw(self, count: int) -> Bytes:
-        """Return ``count`` uniform bytes; few come from a buffer, many straight from the cipher."""
+        """Return ``count`` uniform bytes; small requests come from a buffer."""
         count = _count("count", count)
         with self._lock:
             if self._process != os.getpid():  # a fork that Python did not see

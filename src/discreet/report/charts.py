@@ -4,7 +4,7 @@ A chart is text without scripts and without inline styles, so that it works unde
 ``style-src 'self'``: looks come from ``charts.css`` (``drawing.stylesheet``), and without it shapes
 and dashes still tell the series apart. Horizontal places are percentages of the width, so letters
 keep their size on every screen. Labels are ordinary HTML that wraps: none can cover another. The
-numbers stand beside every picture, for those who cannot see it and for those who want to copy.
+numbers are next to every picture, for screen readers and for copying.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 SERIES = 6
-"""Colours and shapes before they repeat."""
+"""Number of colours and shapes; further series repeat them."""
 
 
 @dataclass(frozen=True)
 class Dot:
-    """One line of :func:`dots`: an estimate, its interval, and how far liars could move it."""
+    """One row of :func:`render_estimates`: estimate, interval, and reach of false answers."""
 
     label: str
     value: float
@@ -53,7 +53,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """One series of :func:`lines`; without low and high there is no band."""
+    """One series of :func:`render_series`; without low and high it is drawn without a band."""
 
     label: str
     x: Sequence[float]
@@ -75,7 +75,7 @@ def dots(
 
     Parameters
     ----------
-    rows : sequence of Dot
+    rows : sequence of EstimateRow
     title : str
         The table's caption.
     axis : Axis, optional
@@ -186,7 +186,7 @@ def lines(
 
     Parameters
     ----------
-    series : sequence of Line
+    series : sequence of ChartSeries
     title : str
         Says what is seen; it is the picture's name for a screen reader.
     x, y : Axis
@@ -253,7 +253,7 @@ def lines(
 
 
 def _apart(placed: Sequence[tuple[float, float]], gap: float = 9.0) -> list[tuple[float, float]]:
-    """Tick labels that keep their distance; the last one stays."""
+    """Drop tick labels that are too close to the next one; the last one stays."""
     kept: list[tuple[float, float]] = []
     for tick, place in sorted(placed, key=lambda pair: -pair[1]):
         if not kept or kept[-1][1] - place >= gap:
@@ -273,11 +273,11 @@ def _points(
 
 
 DASHES = {1: "", 2: "7 3", 3: "2 2", 4: "9 3 2 3", 5: "5 2", 6: "1 2", 0: "3 3", -1: "10 4"}
-"""Of the series and of reference lines."""
+"""Dash pattern by style index: series 1 to 6, reference lines 0 and -1."""
 
 
 def _drawn(kind: int) -> str:
-    """How the line of a series or a reference looks."""
+    """SVG attributes of the line of a series or a reference."""
     dashes = DASHES.get(kind, "3 3")
     return (
         f'class="{_name(kind)}" fill="none" stroke="currentColor" '

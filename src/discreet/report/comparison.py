@@ -1,7 +1,7 @@
-"""What each degree of trust costs on one table: classifiers cross-validated at several epsilons.
+"""Compare trust models on one table: cross-validated classifiers at several epsilons.
 
-It reads raw data, and nothing that comes out is protected: for planning, by whoever may read the
-table anyway.
+The results are computed from raw data and are not protected: for planning, by people who may read
+the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is tried, and how often."""
+    """The methods and epsilons of a comparison, and the number of training runs."""
 
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 5.0)
     methods: tuple[str, ...] = ("histogram", "masks", "questions", "auto")
@@ -41,7 +41,7 @@ class Settings:
 
     @property
     def focus(self) -> float:
-        """The epsilon that summaries speak of: the one nearest to 1."""
+        """The epsilon that summaries report: the one nearest to 1, on a log scale."""
         return min(self.epsilons, key=lambda one: abs(math.log(one)))
 
 
@@ -49,7 +49,7 @@ Interval = tuple[float, float]
 
 
 def resampled(values: Sequence[float], folds: int) -> Interval:
-    """95 % interval of the mean of one score over folds, for a model trained so.
+    """Compute the 95 % interval of the mean score over folds.
 
     Student's t with the variance of resampled scores corrected for the rows that training sets
     share: s² (1/J + n_test/n_train), Nadeau and Bengio 2003. No score is below zero.
@@ -57,7 +57,7 @@ def resampled(values: Sequence[float], folds: int) -> Interval:
     Parameters
     ----------
     values : sequence of float
-        One for each training, at least two.
+        One per training run, at least two.
     folds : int
         Into which the rows were dealt.
 
@@ -163,7 +163,7 @@ class Needed:
 
 
 TOLERANCE = 0.005
-"""An accuracy so far below another still counts as matching it."""
+"""An accuracy at most this far below another counts as matching it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """Where a trust model does not even reach the most frequent class."""
+        """One sentence per trust model that is less accurate than the most frequent class."""
         label, share = self.majority
         found = []
         for trust in self.trusts:
@@ -215,9 +215,9 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """One sentence: what each degree of trust gives at the epsilon in focus."""
+        """One sentence: the accuracy of each trust model at the focus epsilon."""
         focus = self.settings.focus
-        right: dict[str, float] = {}  # the two that trust nobody are one degree of trust
+        right: dict[str, float] = {}  # survey and local share one statement
         for trust in self.trusts:
             who, found = TRUST[trust].trusted, self.best(trust, focus).accuracy
             right[who] = max(right.get(who, 0.0), found)
@@ -288,7 +288,7 @@ def compare(
     cells: list[Cell] = []
     skipped: dict[str, str] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # said once by the caller: raw data
+        warnings.simplefilter("ignore", PrivacyWarning)  # the caller warns once that data are raw
         trial = _Trial(schema, X, labels, settings)
         exact = trial.exact()
         for method, epsilon in runs:
@@ -345,7 +345,7 @@ class _Trial:
         return Cell(method.trust, name, epsilon, parts, self.settings.folds, seconds, sent)
 
     def exact(self) -> Cell:
-        """Without noise: everything is known to whoever trains."""
+        """Score the classifier without noise, which sees all records."""
         from discreet.estimators import MixedNB
 
         parts, seconds, _ = self._fitted(lambda seed: MixedNB(schema=self.schema))
@@ -366,7 +366,7 @@ class _Trial:
         return float(np.mean([len(text.encode()) for text in texts]))
 
     def _bytes(self, trust: str, fitted: Any) -> float:
-        """What leaves one person: a record in clear, a report; or their part of hidden counts."""
+        """Bytes sent per person: the plain record, a report, or a share of the hidden counts."""
         if trust == "central":
             return self._record_bytes()
         if trust == "federated":
@@ -385,7 +385,7 @@ class _Trial:
         return float(np.mean(sizes))
 
     def needed(self, cells: Sequence[Cell], epsilon: float) -> Needed | None:
-        """Let ever more people, drawn again from those that are there, answer a collection."""
+        """Find how many respondents (rows drawn with replacement) match the central accuracy."""
         here = [cell for cell in cells if cell.epsilon == epsilon]
         central = [cell.accuracy for cell in here if cell.trust == "central"]
         local = [cell for cell in here if cell.trust == "local"]
@@ -410,7 +410,7 @@ class _Trial:
 
 
 def _crossing(tried: Sequence[tuple[int, float, Interval]], wanted: float) -> int | None:
-    """Where the accuracy first reaches what is wanted, linear in log(respondents); two digits."""
+    """Respondents that reach the target: linear in log(respondents), two digits."""
     last, reached, _ = tried[-1]
     if reached < wanted:
         return None

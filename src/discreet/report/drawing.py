@@ -1,7 +1,7 @@
-"""What charts are made of: words and number formats, axes, places on them, marks.
+"""Parts of charts: texts and number formats, axes, positions on them, marks.
 
 Horizontal places are percentages of the width. Words and number formats are passed in
-(:class:`Words`), so that pages in any language use them.
+(:class:`ChartTexts`), so that pages in any language can use them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def plain(value: float) -> str:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a chart that are not data, and how numbers are written."""
+    """Texts of a chart besides its data, and its number format."""
 
     label: str = ""
     estimate: str = "estimate"
@@ -72,7 +72,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures, and between which values; None means as far as the data go."""
+    """Title and limits of an axis; None takes the limit from the data."""
 
     title: str = ""
     low: float | None = None
@@ -83,7 +83,7 @@ class Axis:
 
 
 def stylesheet() -> str:
-    """The looks of all charts, light, dark and printed: to be served as a file or put in a page."""
+    """The style sheet of all charts, light, dark and printed."""
     return Path(__file__).with_name("charts.css").read_text("utf-8")
 
 
@@ -113,7 +113,7 @@ def span_of(values: Iterable[float], axis: Axis) -> tuple[float, float]:
 
 
 def place_of(value: float, span: tuple[float, float], log: bool = False) -> float:
-    """Where a value lies between the limits, in percent, held inside."""
+    """Position of a value between the limits in percent, clipped to 0 to 100."""
     low, high = span
     if log:
         low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
@@ -133,7 +133,7 @@ def points_text(points: Iterable[tuple[float, float]]) -> str:
 
 
 def mark(kind: int, x: float = 0, y: float = 0, r: float = 4.5) -> str:
-    """A mark that says which series it is without colour."""
+    """SVG mark whose shape identifies the series without colour."""
     name = f'class="series-{kind}"'
     full, hollow = 'fill="currentColor"', 'fill="none" stroke="currentColor" stroke-width="2"'
     if kind in (1, 5):

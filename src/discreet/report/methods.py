@@ -1,4 +1,4 @@
-"""The classifiers that a comparison tries: who must be trusted, and how each is made."""
+"""The classifiers of a comparison: whom each requires to be trusted, and how it is made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.schema import Schema
 __all__ = ["METHODS", "TRUST", "Method", "Trust", "defaults"]
 
 FOR_CLASS = 0.3
-"""Part of the epsilon of a survey that is for the class."""
+"""Share of a survey's epsilon that the class gets, at least."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ TRUST = {
 
 @dataclass(frozen=True)
 class Method:
-    """A way to a classifier at a total epsilon per person."""
+    """A classifier trained with a given total epsilon per person."""
 
     name: str
     trust: str
@@ -90,7 +90,7 @@ def _published(oracle: str) -> Callable[[Schema, float, int, int], Any]:
 
 
 def thetas_for(sizes: list[int], epsilon: float) -> list[Fraction]:
-    """For groups of so many possible answers each, the thetas that share epsilon among them.
+    """Compute the thetas that split epsilon among groups with these numbers of possible answers.
 
     The class comes last and gets three tenths, the others equal parts of the rest: its answer is
     in every table. From epsilon = ln(1 + theta / ((1 - theta) w)), w = 1 / size:
@@ -164,7 +164,7 @@ METHODS = {
         ),
     )
 }  # fmt: skip
-"""By name. What is not a default is tried when it is asked for."""
+"""Methods by name; those that are not defaults run only if they are named."""
 
 
 def defaults(trust: tuple[str, ...]) -> list[str]:

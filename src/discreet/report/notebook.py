@@ -1,4 +1,4 @@
-"""What a notebook shows of a schema, a promise, statistics and a model: tables, not reprs."""
+"""HTML tables that a notebook shows for a schema, a guarantee, statistics and a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["guarantee_html", "model_html", "schema_html", "statistics_html"]
 
 MOST = 30
-"""Rows that a table shows."""
+"""Largest number of rows that a table shows."""
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of text; what starts with > is a number and stands at the right."""
+    """Render a table of text; columns whose heading starts with > are aligned right."""
     listed = list(rows)
     body = "".join(
         "<tr>"
@@ -67,7 +67,7 @@ def schema_html(schema: Schema) -> str:
 
 
 def guarantee_html(guarantee: Guarantee) -> str:
-    """The promise in words, and what each part of it cost.
+    """The guarantee in words, and its charges.
 
     Parameters
     ----------

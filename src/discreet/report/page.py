@@ -18,8 +18,8 @@ from discreet.report.methods import METHODS, TRUST
 __all__ = ["page_of"]
 
 RAW = (
-    "Made from raw data. Nothing on this page is protected: keep it as confidential as the table "
-    "itself, and do not publish it."
+    "Computed from raw data. Nothing on this page is protected: keep it as confidential as the "
+    "table itself, and do not publish it."
 )
 INVENTED = "The people are invented: this page may be shown to anyone."
 
@@ -31,7 +31,7 @@ def page_of(comparison: Comparison, *, command: str, invented: bool = False) -> 
     ----------
     comparison : Comparison
     command : str
-        What was typed, so that a reader can repeat it.
+        The command line, so that a reader can repeat it.
     invented : bool, default False
         Whether the rows are of invented people, so that there is nothing to protect.
     """
@@ -111,9 +111,7 @@ def _focus(comparison: Comparison) -> str:
         cell = comparison.best(trust, focus)
         rows.append(Dot(trust, cell.accuracy, *cell.interval, note=TRUST[trust].trusted))
     exact = comparison.exact
-    rows.append(
-        Dot("no privacy", exact.accuracy, *exact.interval, note="whoever trains is trusted")
-    )
+    rows.append(Dot("no privacy", exact.accuracy, *exact.interval, note="the trainer is trusted"))
     label, share = comparison.majority
     picture = dots(
         rows,
@@ -228,8 +226,8 @@ def _reading(comparison: Comparison) -> str:
         "<dt>epsilon</dt><dd>How much one person's data can change what is seen, per person and in "
         "total: whoever sees it can change their odds on anything about a person by at most a "
         "factor of e<sup>epsilon</sup>: 2.7 at 1, 148 at 5.</dd>"
-        "<dt>calibration error</dt><dd>How far the model's stated confidence lies from how often "
-        "it is right, on average.</dd>"
+        "<dt>calibration error</dt><dd>Mean distance between the model's stated confidence and how "
+        "often it is right.</dd>"
         "<dt>log loss</dt><dd>Mean surprise at the true class; smaller is better.</dd>"
         "<dt>sent per person</dt><dd>Central: the record in clear. Survey and local: the report "
         "itself. Federated: the organisations' hidden counters, shared by all their people."

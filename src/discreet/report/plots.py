@@ -1,6 +1,6 @@
 """Plots with matplotlib (the extra ``[plot]``): a model, statistics, reliability, a comparison.
 
-Each takes the axes to draw on, or makes some, and gives them back.
+Each takes the axes to draw on, or makes new ones, and returns them.
 """
 
 from __future__ import annotations

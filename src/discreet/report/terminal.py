@@ -1,6 +1,6 @@
-"""Tables and promises on a terminal of any width.
+"""Tables and guarantees on a terminal of any width.
 
-Where columns do not fit, every row becomes lines; where a line does not fit, it goes on further in.
+If columns do not fit, every row becomes lines; continuation lines are indented.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Hanging:
     text: str
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
-        """What is printed: every line, broken between words where it is too long."""
+        """Print every line, broken between words where it is too long."""
         for line in self.text.splitlines():
             indent = line[: len(line) - len(line.lstrip())] + "  "
             parts = wrap(
@@ -42,10 +42,10 @@ class Shown(Table):
     """
 
     heading = ""
-    """Stands above, in its own line: a title of rich is broken at the width of the table."""
+    """Printed above on its own line: rich would break a title at the width of the table."""
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
-        """What is printed: the table, or its rows as lines."""
+        """Print the table, or its rows as lines."""
         if self.heading:
             yield Text(self.heading, style="italic")
         widths = self._widths()
@@ -62,7 +62,7 @@ class Shown(Table):
             yield Text("")
 
     def _widths(self) -> list[int]:
-        """Of each column, its longest word; where nothing is wrapped, its longest cell."""
+        """Width of each column: its longest word, or its longest cell where nothing is wrapped."""
         widths = []
         for column in self.columns:
             cells = [str(column.header), *map(str, column.cells)]

@@ -1,4 +1,4 @@
-"""Who may do what: tokens of collectors, with a role; sessions of the desk, made from a link.
+"""Access control: tokens of collectors with a role, and sessions of the desk.
 
 A token is 256 random bits; the database holds its SHA-256. There are three kinds:
 
@@ -10,9 +10,9 @@ A token is 256 random bits; the database holds its SHA-256. There are three kind
 
 Pages use it like this::
 
-    grant = server.access.require(request, "viewer")       # token or session; raises a Problem
-    session = await server.writer.run(lambda: server.access.enter(once))
-    answer.headers["Set-Cookie"] = session_cookie(session, secure=server.settings.secure)
+    grant = server.access.require_role(request, "viewer")  # token or session; raises a Problem
+    session = await server.run_in_writer(lambda: server.access.exchange_link_token(token))
+    answer.headers["Set-Cookie"] = format_session_cookie(session, server.settings.is_secure)
 
 Roles: an ``owner`` may do everything, a ``viewer`` may read results and predict.
 """
@@ -49,7 +49,7 @@ SAFE = {"GET", "HEAD", "OPTIONS"}
 
 @dataclass(frozen=True)
 class Grant:
-    """What a request may do.
+    """The rights of a request.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Access:
         self.database = database
 
     def make(self, role: str, label: str, kind: str = "token", days: int | None = None) -> str:
-        """Make a token and store its hash; the token itself is seen here and never again."""
+        """Create a token and store its hash; the token itself is returned and not stored."""
         if role not in ROLES:
             raise FormatError(f"the role is {role!r}; write one of {', '.join(ROLES)}")
         if not label or len(label) > 100:
@@ -103,11 +103,11 @@ class Access:
         connection.execute(sql.delete(db.token).where(here.expires < utc_day().isoformat()))
 
     def once(self, role: str = "owner", label: str = "desk") -> str:
-        """A token for a link, which can be exchanged one time for a session."""
+        """Create a token for a link, which can be exchanged once for a session."""
         return self.make(role, label, "once", ONCE_DAYS)
 
     def enter(self, once: str) -> str:
-        """Exchange the token of a link for that of a session."""
+        """Exchange the token of a link for a session token; it works once."""
         here = db.token.c
         with self.database.write() as connection:
             found = connection.execute(
@@ -129,13 +129,13 @@ class Access:
             connection.execute(sql.delete(db.token).where(db.token.c.hash == _hash(session)))
 
     def revoke(self, label: str) -> int:
-        """Delete all tokens of a label, and the sessions made from them; how many."""
+        """Delete all tokens of a label and the sessions made from them; return their number."""
         with self.database.write() as connection:
             gone = connection.execute(sql.delete(db.token).where(db.token.c.label == label))
             return int(gone.rowcount)
 
     def listed(self) -> list[dict[str, str | None]]:
-        """Kinds, roles, labels and days of all tokens."""
+        """List kinds, roles, labels and days of all tokens."""
         here = db.token.c
         columns = (here.kind, here.role, here.label, here.made, here.expires)
         with self.database.read() as connection:
@@ -143,7 +143,7 @@ class Access:
             return [dict(row) for row in rows]
 
     def grant_of(self, token: str, kind: str) -> Grant | None:
-        """What a token allows; compared with all of them, in the same time."""
+        """Find the grant of a token; every stored hash is compared, in constant time."""
         wanted, today, found = _hash(token), utc_day().isoformat(), None
         with self.database.read() as connection:
             for row in connection.execute(sql.select(db.token).where(db.token.c.kind == kind)):
@@ -153,7 +153,7 @@ class Access:
         return found
 
     def require(self, request: Request, role: Role) -> Grant:
-        """The grant of a request, or a problem: no token, a wrong one, or too small a role."""
+        """Return the grant of a request; refuse a missing or wrong token or too low a role."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         grant = None
         if scheme.lower() == "bearer" and token:
@@ -169,7 +169,7 @@ class Access:
         return grant
 
     def note(self, connection: sql.Connection, grant: Grant, what: str) -> None:
-        """Write down what was done with a token, by day."""
+        """Count an action done with a token, by day."""
         upsert = insert_of(connection, db.action)
         here = db.action.c
         upsert = upsert.on_conflict_do_update(
@@ -184,7 +184,7 @@ def _hash(token: str) -> bytes:
 
 
 def session_of(request: Request) -> str:
-    """The session in the cookie of a request."""
+    """Read the session token from the cookie of a request."""
     try:
         cookies = SimpleCookie(request.headers.get("cookie", ""))
     except CookieError:
@@ -193,14 +193,14 @@ def session_of(request: Request) -> str:
 
 
 def session_cookie(session: str, secure: bool) -> str:
-    """The header ``Set-Cookie`` of a session; an empty session deletes it."""
+    """Format the header ``Set-Cookie`` of a session; an empty session deletes it."""
     parts = [f"{COOKIE}={session}", "Path=/", "HttpOnly", "SameSite=Strict"]
     parts += ["Secure"] * secure + ["Max-Age=0"] * (not session)
     return "; ".join(parts)
 
 
 def same_origin(request: Request) -> bool:
-    """Whether a browser says that one of our own pages made the request."""
+    """Whether the browser states that one of our own pages made the request."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

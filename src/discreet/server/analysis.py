@@ -1,4 +1,4 @@
-"""From a settled tally to statistics and a model, computed once for each version of the tally."""
+"""Statistics and model of a settled tally, computed once per version of the tally."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Analyses", "Analysis"]
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What one version of a tally says.
+    """Statistics and model of one version of a tally.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Analysis:
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Unbiased estimates, with the promise that people were given."""
+        """Unbiased estimates, with the guarantee that respondents were given."""
         if self.tally.reports == 0:
             raise EstimationError("no reports are settled yet, so nothing can be estimated")
         promised = self.survey.announcement.guarantee(self.survey.collection)
@@ -68,14 +68,14 @@ class Analyses:
         self._lock = threading.Lock()
 
     def of(self, survey: Survey) -> Analysis:
-        """The analysis of what is settled now."""
+        """Return the analysis of what is settled now; recomputed when the tally has changed."""
         with self.database.read() as connection:
             version = tallies.published(connection, survey.number).version
             known = self._latest.get(survey.number)
             if known is not None and known.version == version:
                 return known
             tally = tallies.load(connection, survey.number, survey.collection)
-        tally.simulated = survey.simulated  # and so is everything that is made of it
+        tally.simulated = survey.simulated  # inherited by statistics and model
         made = Analysis(survey, version, tally)
         with self._lock:
             self._latest[survey.number] = made

@@ -1,4 +1,4 @@
-"""The interface of collectors, and what is public about a survey."""
+"""HTTP API for collectors, and the public part of a survey."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ PIECE = 1 << 18
 
 
 def viewer(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
-    """A request that may read results."""
+    """Require the role to read results."""
     return guarded(request).access.require(request, "viewer")
 
 
 def owner(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
-    """A request that may change something."""
+    """Require the role to change something."""
     return guarded(request).access.require(request, "owner")
 
 
@@ -84,7 +84,7 @@ Visible = Annotated[Survey, Depends(visible_survey)]
 
 
 class Listed(BaseModel):
-    """A survey among others."""
+    """An entry in the list of surveys."""
 
     slug: str
     kind: str
@@ -114,7 +114,7 @@ def _listed(survey: Survey, state: str) -> dict[str, Any]:
 
 @router.get("", tags=["surveys"], responses=responses("too-many", "unavailable"))
 def listed(request: Request) -> list[Listed]:
-    """Surveys that are open today."""
+    """List the surveys that are open today."""
     server, today = guarded(request), acts.utc_day()
     return [
         Listed(**_listed(survey, "open"))
@@ -125,7 +125,7 @@ def listed(request: Request) -> list[Listed]:
 
 @router.get("/{slug}", tags=["surveys"], responses=responses(*PUBLIC, "invalid"))
 def announcement(request: Request, survey: Visible) -> Described:
-    """The announcement: who asks, in which words, until when; and what is promised.
+    """Return the announcement (who asks, texts, dates) and the privacy guarantee.
 
     A draft is shown to those who may see results.
     """
@@ -142,7 +142,7 @@ def announcement(request: Request, survey: Visible) -> Described:
 
 
 def _finite(body: Any) -> Any:
-    """JSON has no infinity: it is the word."""
+    """Encode infinities as strings, since JSON has none."""
     from discreet.documents import canonical
 
     return json.loads(canonical(body))
@@ -162,7 +162,7 @@ def _finite(body: Any) -> Any:
     },
 )
 async def document(request: Request, survey: Visible) -> Response:
-    """The plan or questionnaire in its canonical bytes: their SHA-256 is the digest.
+    """Return the plan or questionnaire as canonical bytes; their SHA-256 is the digest.
 
     A draft is shown to those who may see results.
     """
@@ -193,7 +193,7 @@ class CodeState(BaseModel):
     responses=responses(*PUBLIC, "oversized", "invalid"),
 )
 def invitation_state(request: Request, survey: Published, body: Code) -> CodeState:
-    """Whether a code is unused; asked before anything is drawn, so that nobody draws in vain."""
+    """Check whether a code is unused; asked before drawing, so that no report is drawn in vain."""
     server = guessing(request, "codes")
     with server.database.read() as connection:
         return CodeState(state=invitations.state_of(connection, survey.number, body.code))
@@ -208,7 +208,7 @@ def _analysis(request: Request, survey: Survey) -> Analysis:
 
 @contextmanager
 def enough_reports() -> Iterator[None]:
-    """Too few reports for an estimate are a problem that says so."""
+    """Refuse with ``no-reports`` where there are too few reports for an estimate."""
     try:
         yield
     except EstimationError as error:
@@ -227,20 +227,20 @@ RESULTS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/{slug}/tally", tags=["results"], response_class=Response, responses=RESULTS)
 def tally(request: Request, _: Viewer, survey: Found) -> Response:
-    """The settled tally, to be merged with those of other collectors (`discreet local tally`)."""
+    """Return the settled tally; `discreet local tally` merges it with those of other collectors."""
     return _text(_analysis(request, survey).tally.to_json(seen=False))
 
 
 @router.get("/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULTS)
 def statistics(request: Request, _: Viewer, survey: Found) -> Response:
-    """Unbiased estimates with their variances."""
+    """Return unbiased estimates with their variances."""
     with enough_reports():
         return _text(_analysis(request, survey).statistics.to_json())
 
 
 @router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULTS)
 def model(request: Request, _: Viewer, survey: Found) -> Response:
-    """The classifier, as `discreet predict` reads it."""
+    """Return the classifier, as `discreet predict` reads it."""
     with enough_reports():
         return _text(_analysis(request, survey).model.to_json())
 
@@ -254,7 +254,7 @@ class Rows(BaseModel):
 
 
 class Predictions(BaseModel):
-    """The most probable class of each row, and how probable each class is."""
+    """The most probable class of each row, and the probability of each class."""
 
     classes: list[str]
     predicted: list[str]
@@ -270,7 +270,7 @@ class Predictions(BaseModel):
 def predict(
     request: Request, _: Viewer, survey: Found, body: Annotated[Rows, Depends(json_body(Rows))]
 ) -> Predictions:
-    """Classes of records, by the model of what is settled now."""
+    """Predict classes of records with the model of what is settled now."""
     from discreet.schema import text_of
 
     with enough_reports():
@@ -295,7 +295,7 @@ def predict(
     },
 )
 def export(request: Request, _: Viewer, survey: Found) -> Response:
-    """All settled reports in the order of their random ids, for DuckDB, Spark, or `discreet`."""
+    """Export all settled reports in the order of their ids, for DuckDB, Spark or `discreet`."""
     # the system deletes it when it is closed, also where the server is killed
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is sent
     try:
@@ -312,7 +312,7 @@ def export(request: Request, _: Viewer, survey: Found) -> Response:
 
 
 def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """The content of a file from its beginning, in pieces; it is closed at the end."""
+    """Yield the content of a file in chunks from its beginning; close it at the end."""
     with file:
         file.seek(0)
         while piece := file.read(PIECE):
@@ -352,7 +352,7 @@ async def store(server: Server, grant: Grant, collection: Any, told: Announcemen
 
 
 class New(BaseModel):
-    """A survey to be made."""
+    """A survey to create."""
 
     document: str = Field(description="The plan or questionnaire: the exact text of its file")
     announcement: str | None = Field(None, description="The text of an announcement")
@@ -369,7 +369,7 @@ class New(BaseModel):
 async def create(
     request: Request, grant: Owner, body: Annotated[New, Depends(json_body(New))]
 ) -> Listed:
-    """Make a survey; it is a draft until it is opened."""
+    """Create a survey; it is a draft until it is opened."""
     server = server_of(request)
     collection = await run_in_threadpool(collection_of, body.document)
     if body.announcement is not None:
@@ -382,7 +382,7 @@ async def create(
 
 @router.post("/{slug}/open", tags=["surveys"], responses=responses(*ACTS, "state", "invalid"))
 async def open_survey(request: Request, grant: Owner, survey: Found) -> Listed:
-    """Let people answer. A closed survey stays closed."""
+    """Open a survey for answers. A closed survey stays closed."""
     server = server_of(request)
 
     def work() -> None:
@@ -401,14 +401,14 @@ async def open_survey(request: Request, grant: Owner, survey: Found) -> Listed:
 
 @router.post("/{slug}/close", tags=["surveys"], responses=responses(*ACTS, "invalid"))
 async def close_survey(request: Request, grant: Owner, survey: Found) -> Listed:
-    """Take no more reports, and settle those that wait, however few they are."""
+    """Close a survey to reports, and settle those that wait, however few they are."""
     server = server_of(request)
     await server.close(survey, lambda c: server.access.note(c, grant, f"close {survey.slug}"))
     return Listed(**_listed(survey, "closed"))
 
 
 class Settled(BaseModel):
-    """How many reports were settled."""
+    """Number of reports that were settled."""
 
     settled: int
 
@@ -422,7 +422,7 @@ async def settle_survey(
     survey: Found,
     anyway: Annotated[bool, Query(description="Keep nothing back, however few wait")] = False,
 ) -> Settled:
-    """Settle a part of what waits, drawn at random; all of it, however little, with `anyway`."""
+    """Settle a random part of the waiting reports, or all of them with `anyway`."""
     server = server_of(request)
 
     def work() -> int:
@@ -445,13 +445,13 @@ async def settle_survey(
 
 
 class Invited(BaseModel):
-    """How many codes to make."""
+    """Number of invitation codes to create."""
 
     count: int = Field(ge=1, le=invitations.MOST)
 
 
 class Codes(BaseModel):
-    """Codes of invitations; they are shown this one time."""
+    """Invitation codes; they are shown only once."""
 
     codes: list[str]
     links: list[str]
@@ -464,7 +464,7 @@ class Codes(BaseModel):
     responses=responses(*ACTS, "state", "oversized", "invalid"),
 )
 async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
-    """Make codes of invitations. Only their hashes are stored."""
+    """Create invitation codes. Only their hashes are stored."""
     server = server_of(request)
 
     def work() -> list[str]:

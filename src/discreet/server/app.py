@@ -7,12 +7,13 @@
     POST /api/v1/surveys, .../open, .../close, .../settle, .../invitations; DELETE /api/v1/surveys/…
     GET  /health /ready /metrics /openapi.json /.well-known/security.txt
 
-How pages are added. ``application(server, pages=[router, …])`` includes routers of pages and the
-desk. In a route, ``server_of(request)`` gives the :class:`~discreet.server.running.Server` with its
-database, surveys, analyses and writer; ``server.access.require(request, "viewer")`` checks a token
-or the session cookie (:mod:`discreet.server.access`); whatever writes runs in
-``await server.write(work)``. The strict content policy is on every answer; a page with an import
-map sets its own with :func:`~discreet.server.headers.content_policy`. Static files are mounted by
+How pages are added. ``create_application(server, pages=[router, …])`` includes routers of pages and
+the desk. In a route, ``get_server(request)`` gives the
+:class:`~discreet.server.running.Server` with its database, surveys, analyses and writer;
+``server.access.require_role(request, "viewer")`` checks a token or the session cookie
+(:mod:`discreet.server.access`); everything that writes runs in
+``await server.run_in_writer(work)``. The strict content policy is on every answer; a page with an
+import map calls :func:`~discreet.server.headers.content_policy`. Static files are mounted by
 the pages.
 """
 
@@ -50,13 +51,13 @@ general = APIRouter(tags=["server"])
 
 @general.get("/health", response_class=PlainTextResponse)
 async def health() -> str:
-    """The process is alive."""
+    """Report that the process is alive."""
     return "alive\n"
 
 
 @general.get("/ready", response_class=PlainTextResponse, responses=responses("unavailable"))
 def ready(request: Request) -> str:
-    """The database answers, reports are stored, and what waits is settled."""
+    """Check that the database answers, reports are stored and settling works."""
     server = server_of(request)
     with server.database.read() as connection:
         connection.execute(sql.select(sql.func.count()).select_from(db.survey)).scalar()
@@ -69,7 +70,7 @@ def ready(request: Request) -> str:
 
 @general.get("/metrics", response_class=PlainTextResponse, responses=responses("unavailable"))
 def metrics(request: Request) -> str:
-    """Counters for Prometheus; they move when reports are settled, so they are not a clock."""
+    """Counters for Prometheus; they change at settling only, so they reveal no arrival times."""
     server = server_of(request)
     lines: dict[str, list[str]] = {
         f"discreet_{name}_total": [] for name in ("settled", "repeated", "withdrawn", "refused")
@@ -98,7 +99,7 @@ def metrics(request: Request) -> str:
     responses=responses("not-found"),
 )
 async def security(request: Request) -> str:
-    """Whom to tell about a weakness (RFC 9116)."""
+    """Return the contact for reports of vulnerabilities (RFC 9116)."""
     contact = server_of(request).settings.contact
     if not contact:
         raise Problem("not-found", "the operator has named no contact (serve --contact)")
@@ -107,7 +108,7 @@ async def security(request: Request) -> str:
 
 
 def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
-    """The whole application as ASGI.
+    """Create the ASGI application with all routes.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
         summary="Collects randomized reports; the truth never comes here.",
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # it would repeat the header Host; problems.py leads on without
+        redirect_slashes=False,  # it would echo the header Host; problems.py redirects without it
         lifespan=lifespan,
     )
     app.add_middleware(BodyLimit, refuse=_refuse_body)
@@ -145,7 +146,7 @@ def _refuse_body(reason: str, sentence: str) -> Any:
 
 
 def _describe(app: FastAPI) -> None:
-    """The description in OpenAPI, with our problems in place of the framework's."""
+    """Replace the framework's error schemas in the OpenAPI description by our problems."""
     made = app.openapi
 
     def openapi() -> dict[str, Any]:

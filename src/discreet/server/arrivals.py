@@ -1,4 +1,4 @@
-"""What happens to a report that arrives, decided by the database and exactly once.
+"""Storage of arriving reports: the database decides the outcome of each, exactly once.
 
 An arrival waits in its own table, sealed, until it is settled. An id is known from ``arrival``,
 ``report`` or ``withdrawn``; the same content again is a repetition, other content under the same
@@ -39,12 +39,12 @@ def take(
     arrivals: Sequence[Arrival],
     by_date: str = "open",
 ) -> list[Outcome]:
-    """Store what is new; what became of each.
+    """Store new reports; return the outcome of each arrival.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that the caller commits before anybody is answered.
+        In a transaction that the caller commits before it answers any sender.
     number : int
         Of the survey.
     invited : bool
@@ -81,7 +81,7 @@ def take(
 
 
 def _state(connection: sql.Connection, number: int, by_date: str = "open") -> tuple[Any, int]:
-    """What becomes of new reports to a survey, and how long the longest is."""
+    """Read the outcome of new reports to a survey, and the bytes of its longest report."""
     here = db.survey.c
     query = sql.select(here.state, here.longest).where(here.number == number)
     state, longest = connection.execute(query).one_or_none() or (None, 0)
@@ -92,7 +92,7 @@ def _state(connection: sql.Connection, number: int, by_date: str = "open") -> tu
 def _known(
     connection: sql.Connection, number: int, keys: Mapping[int, Key], ids: Sequence[bytes]
 ) -> dict[bytes, Row | None]:
-    """The reports that are here under these ids; None for those that were withdrawn."""
+    """Find the stored reports with these ids; None for those that were withdrawn."""
     distinct = sorted(set(ids))
     known: dict[bytes, Row | None] = {
         identity: waiting.arrival.row if waiting.live else None
@@ -114,7 +114,7 @@ def _again(row: Row, before: Row | None) -> Outcome:
 def _unspent(
     connection: sql.Connection, number: int, keys: Mapping[int, Key], codes: set[bytes]
 ) -> set[bytes]:
-    """Which of some codes are invitations that nobody has used."""
+    """Find the codes among these that are unused invitations."""
     unspent = {
         bytes(code)
         for code, spent in among(connection, db.invitation, number, sorted(codes))
@@ -129,8 +129,8 @@ def _unspent(
 def take_many(
     connection: sql.Connection, number: int, rows: Sequence[Row], by_date: str = "open"
 ) -> Counter[str]:
-    """Store the rows of one piece of a batch; how many of them met which outcome.
+    """Store the rows of one piece of a batch; count them by outcome.
 
-    Whoever sends batches speaks for the survey, so no invitation is asked for.
+    Only owners of the survey send batches, so no invitation is needed.
     """
     return Counter(take(connection, number, False, [Arrival(row) for row in rows], by_date))

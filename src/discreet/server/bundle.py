@@ -1,4 +1,4 @@
-"""The respondent's page as files: the same bytes for everyone, under one digest.
+"""Files of the respondent's page: the same bytes for everyone, under one digest.
 
 The page, its modules, styles and words are read once from the package. Every module is loaded with
 its hash (an import map with integrity), and the hash of that map is in the content policy; one
@@ -29,7 +29,7 @@ __all__ = ["Bundle", "templates"]
 HERE = Path(__file__).parent
 ROOT = "/static/"
 ABROAD = "./static/"
-"""Beside the page, where it lies in a folder on another host."""
+"""Relative to the page, which is in a folder on another host."""
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -39,12 +39,12 @@ TYPES = {
 }
 
 COMMENT = re.compile(r"/\*.*?\*/ ?|(?:^|(?<=[;,{)(]))[ \t]*// [^\n\"'`]*$", re.S | re.M)
-"""Comments as the files of this package write them; a test compares what is left."""
+"""Comments as written in the files of this package; a test compares the remaining code."""
 
 
 @cache  # compiled once for a process
 def templates() -> jinja2.Environment:
-    """The templates of all pages: escaped, and a name that is missing is an error."""
+    """Load the templates of all pages, escaped; a missing name is an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -63,7 +63,7 @@ def _installed() -> dict[str, bytes]:
 
 
 def served(text: str, suffix: str) -> bytes:
-    """A file as it is served: of JavaScript and styles without comments and indentation.
+    """Encode a file for serving: JavaScript and styles lose comments and indentation.
 
     The lines of code stay as they are, so that it can be compared with the source by eye.
     """
@@ -87,7 +87,7 @@ class Bundle:
     files: Mapping[str, bytes] = field(default_factory=_installed)
 
     def integrity(self, name: str) -> str:
-        """The hash of a file, as browsers compare it."""
+        """Compute the hash of a file for subresource integrity."""
         return _hash(self.files[name])
 
     @property
@@ -107,7 +107,7 @@ class Bundle:
 
     @cached_property
     def listing(self) -> str:
-        """The hashes of the page, without its own digest, and of all that it loads."""
+        """SHA-256 of the page (without its own digest) and of every file that it loads."""
         parts = {**self.files, "index.html": self._page(ROOT, "", "", "").encode()}
         return "".join(
             f"{hashlib.sha256(parts[name]).hexdigest()}  {name}\n" for name in sorted(parts)
@@ -115,16 +115,16 @@ class Bundle:
 
     @cached_property
     def digest(self) -> str:
-        """One SHA-256 for the page and all that it loads: that of the listing."""
+        """SHA-256 of the listing: one digest for the page and all that it loads."""
         return digest_of(self.listing.encode())
 
     def importmap(self, root: str = ROOT) -> str:
-        """The import map: which hash each module must have."""
+        """Format the import map, with the hash that each module must have."""
         hashes = {root + name: self.integrity(name) for name in self.modules}
         return json.dumps({"integrity": hashes}, separators=(",", ":"))
 
     def policy(self, root: str = ROOT, collector: str = "") -> str:
-        """The content policy that allows this page and nothing else."""
+        """Build the content policy that allows this page and nothing else."""
         policy = content_policy([_hash(self.importmap(root).encode())])
         if not collector:
             return policy
@@ -133,7 +133,7 @@ class Bundle:
         return policy.replace("frame-ancestors 'none'; ", "")
 
     def page(self, collector: str = "", survey: str = "") -> str:
-        """The page; the same for all surveys of a server.
+        """Render the page; it is the same for all surveys of a server.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Bundle:
         return self._page(ABROAD if collector else ROOT, collector, survey, self.digest)
 
     def write(self, folder: Path, collector: str, survey: str) -> list[Path]:
-        """Write the page for another host; the files.
+        """Write the page for another host; return the paths written.
 
         Parameters
         ----------

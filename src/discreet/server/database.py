@@ -1,10 +1,10 @@
-"""The tables, and what differs between SQLite and PostgreSQL.
+"""Tables of the server, and the differences between SQLite and PostgreSQL.
 
 There is no column of time, address, program or order anywhere. Arrivals are sealed under keys
 outside the database (:mod:`discreet.server.keys`), since no database forgets what it deletes. What
 is deleted is overwritten nevertheless: SQLite by ``secure_delete`` and a log that is truncated
 after settling, PostgreSQL by VACUUM, both by rewriting all tables when a whole survey was deleted
-(:mod:`discreet.server.erasure`). Every commit is on the disk before anybody hears of it
+(:mod:`discreet.server.erasure`). Every commit is on the disk before it is acknowledged
 (``synchronous=FULL``).
 
 All writing of a process is done by one thread (:mod:`discreet.server.writer`). SQLite belongs to
@@ -32,7 +32,7 @@ from discreet.server.keys import Keys
 __all__ = ["Database", "among", "exclusive", "insert_of", "insert_rows", "keys_of"]
 
 SYNCHRONOUS = "FULL"
-"""Of SQLite: NORMAL would lose acknowledged reports at a power cut."""
+"""For SQLite: NORMAL would lose acknowledged reports in a power failure."""
 
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false) "
@@ -41,7 +41,7 @@ DURABLE = (
 """Of PostgreSQL: a batch whose key was destroyed must not come back unsettled after a crash."""
 
 BUSY = 10
-"""Seconds that SQLite waits for another process, such as one that makes a token."""
+"""Seconds that SQLite waits for another process, such as one that creates a token."""
 
 VARIABLES = 10_000
 """Values in one statement; SQLite allows 32,766."""
@@ -52,13 +52,13 @@ IDENTITY = (
     "SELECT oid, system_identifier FROM pg_database, pg_control_system() "
     "WHERE datname = current_database()"
 )
-"""What tells databases of PostgreSQL apart: ``oid`` begins with the same number in each cluster."""
+"""Identifies a PostgreSQL database: ``oid`` alone starts at the same number in each cluster."""
 
 metadata = sql.MetaData()
 
 
 def _table(name: str, *columns: Any) -> sql.Table:
-    """A table; SQLite stores it in the order of its key, without numbers of rows."""
+    """Make a table; SQLite stores it in the order of its key, without row numbers."""
     return sql.Table(name, metadata, *columns, sqlite_with_rowid=False)
 
 
@@ -160,7 +160,7 @@ action = _table(
     sql.Column("what", sql.Text, primary_key=True),
     _number("times"),
 )
-"""What was done with which token, by day; how often, not when."""
+"""How often which action was done with which token, by day."""
 
 OF_A_SURVEY = (arrival, report, withdrawn, invitation, tally, sheet, refusal)
 
@@ -173,10 +173,10 @@ class Database:
     url : str
         ``sqlite:///path`` or ``postgresql://…``.
     serving : bool, default True
-        Whether a server opens it: then SQLite is held alone, until this is closed.
+        Whether a server opens it: SQLite is then locked against other servers until it is closed.
     keys : path, optional
-        Folder of the keys, in which every database has one of its own; otherwise beside SQLite's
-        file as ``FILE.keys``, for PostgreSQL what ``DISCREET_KEYS`` says or ``discreet-keys``.
+        Folder of the keys, with a subfolder per database. Default: ``FILE.keys`` next to SQLite's
+        file; for PostgreSQL the environment variable ``DISCREET_KEYS`` or ``discreet-keys``.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Where the data lies, without a password."""
+        """Path or URL of the database, without a password."""
         if self.sqlite:
             return str(Path(str(self.url.database)).resolve())
         return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
@@ -251,7 +251,7 @@ class Database:
 
         @sql.event.listens_for(engine, "connect")
         def connected(connection: Any, _: Any) -> None:
-            connection.isolation_level = None  # transactions begin where we say so
+            connection.isolation_level = None  # transactions begin explicitly, see below
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={SYNCHRONOUS}",
@@ -269,15 +269,15 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sql.Connection]:
-        """A transaction that writes; committed at the end, or undone."""
+        """Open a transaction that writes; commit it at the end, or roll it back."""
         with self.writing.begin() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[sql.Connection]:
-        """A transaction that sees one moment and writes nothing."""
+        """Open a read-only transaction on one snapshot."""
         with self.reading.connect() as plain:
-            # on SQLite a transaction sees one moment anyway
+            # on SQLite every transaction sees one snapshot
             connection = (
                 plain
                 if self.sqlite
@@ -289,7 +289,7 @@ class Database:
                 yield connection
 
     def sweep(self, tables: Sequence[sql.Table] = ()) -> None:
-        """The long part of tidying up, beside whoever writes; from any thread.
+        """Run the long part of the cleanup, concurrently with writers; from any thread.
 
         Parameters
         ----------
@@ -305,12 +305,12 @@ class Database:
                 alone.exec_driver_sql(f"VACUUM {table.name}")
 
     def tidy(self) -> bool:
-        """Remove what the last transactions left behind: order, and deleted rows.
+        """Truncate the log of SQLite, which holds the order of transactions and deleted rows.
 
         Returns
         -------
         bool
-            False where somebody reads the log of SQLite at this moment: then try again later.
+            False if another connection is reading the log of SQLite: try again later.
         """
         if not self.sqlite:
             return True
@@ -318,7 +318,7 @@ class Database:
         return not busy
 
     def run_alone(self, engine: sql.Engine, command: str, *, wait: bool = False) -> Any:
-        """Run a command of SQLite that is no part of a transaction; its first row.
+        """Run a command of SQLite outside of a transaction; return its first row.
 
         Parameters
         ----------
@@ -337,11 +337,11 @@ class Database:
                     return cursor.fetchone()
                 finally:
                     cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
-        except sqlite3.Error as error:  # as everything else that a database says
+        except sqlite3.Error as error:  # like all other errors of a database
             raise sql.exc.OperationalError(command, None, error) from None
 
     def migrate(self, revision: str = "head") -> None:
-        """Bring the tables to this program's version, or to an older one; their content stays.
+        """Migrate the tables to this program's version or an older one; their content stays.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class Database:
             migrate(self, revision)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Close connections and release the lock."""
         self._stack.close()
 
     def __enter__(self) -> Database:
@@ -365,7 +365,7 @@ class Database:
 
 @contextmanager
 def unavailable(database: Database) -> Iterator[None]:
-    """One sentence where the database does not answer."""
+    """Convert errors of the database into one sentence."""
     try:
         yield
     except DBAPIError as error:
@@ -398,7 +398,7 @@ def _checked(url: str) -> sql.URL:
 
 
 def insert_of(connection: sql.Connection, table: sql.Table) -> Any:
-    """An INSERT that knows what to do about conflicts."""
+    """Make an INSERT of this dialect that supports ``on_conflict``."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as on_sqlite
 
@@ -428,16 +428,16 @@ def insert_rows(
 
 
 def keys_of(connection: sql.Connection) -> Keys:
-    """The keys of the database of a connection."""
+    """Get the key folder of the database of a connection."""
     keys: Keys = connection.get_execution_options()["keys"]
     return keys
 
 
 def exclusive(connection: sql.Connection, number: int) -> None:
-    """Hold a survey alone until the transaction ends; SQLite has one writer anyway.
+    """Lock a survey until the transaction ends; SQLite has only one writer.
 
-    What others did is committed then and seen: no report or invitation is stored twice, and no key
-    is destroyed while somebody seals with it. An advisory lock writes nothing, whereas a lock of a
+    Earlier changes are then committed and visible: no report or invitation is stored twice, and no
+    key is destroyed while it seals. An advisory lock writes nothing, whereas a lock of a
     row would leave in it which transaction asked for it.
     """
     if connection.dialect.name != "sqlite":
@@ -447,7 +447,7 @@ def exclusive(connection: sql.Connection, number: int) -> None:
 def among(
     connection: sql.Connection, table: sql.Table, number: int, ids: Sequence[bytes]
 ) -> list[Any]:
-    """The rows of a survey that have one of these keys, without the column of the survey."""
+    """Find the rows of a survey with these keys, without the survey column."""
     key, *others = [column.name for column in table.columns][1:]
     names = ", ".join((key, *others))
     if not ids:

@@ -1,4 +1,4 @@
-"""The desk of a collector: what was learnt, how sure it is, and what may be done next.
+"""The collector's desk: results with their uncertainty, and the actions on a collection.
 
 Pages are made here and work without JavaScript, but for the link that signs in and for the live
 statement of the promise. A session is a cookie that only these pages get; whatever changes
@@ -45,15 +45,15 @@ HERE = Path(__file__).parent
 CSRF = "the desk takes requests from its own pages only"
 ENDED = "You are signed out: a session ends after a day."
 LETTERS = 200
-"""At a time: each takes a moment to draw."""
+"""Letters per page: each QR code takes time to draw."""
 NEW = {"questions": drafts.EXAMPLE, "truth": "50", "batch": "100"}
-"""What a form for a new collection holds at first."""
+"""Initial fields of the form for a new collection."""
 
 Handler = Callable[..., Any]
 
 
 def desk_pages(bundle: Bundle | None = None) -> APIRouter:
-    """The routes of the desk.
+    """Create the routes of the desk.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ def _refuse(reason: str, sentence: str) -> Problem:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form from one of our own pages; of somebody whose session was checked."""
+    """Read the fields of a form from our own pages; the session was checked before."""
     return await _form_of(request, FORM)
 
 
 async def _few_fields(request: Request) -> dict[str, str]:
-    """The fields of a form from somebody who is not signed in, or not any more."""
+    """Read the fields of a form from somebody who is not signed in."""
     return await _form_of(request, ANONYMOUS_BODY)
 
 
@@ -112,7 +112,7 @@ FewFields = Annotated[dict[str, str], Depends(_few_fields)]
 
 
 def _away(path: str, session: str | None = None, secure: bool = True) -> Response:
-    """To another page, with the cookie of a session or without any."""
+    """Redirect to another page, with a session cookie if given."""
     answer = RedirectResponse(path, 303)
     if session is not None:
         answer.headers["Set-Cookie"] = session_cookie(session, secure)
@@ -120,7 +120,7 @@ def _away(path: str, session: str | None = None, secure: bool = True) -> Respons
 
 
 def promise_line(guarantee: Guarantee) -> str:
-    """A promise in one sentence."""
+    """Format a guarantee in one sentence."""
     facts = promised(guarantee)
     if facts["inactive"]:
         return "Nobody is protected: " + "; ".join(guarantee.broken)
@@ -154,19 +154,19 @@ class Desk:
     # ------------------------------------------------------------ how pages are shown
 
     def shown(self, name: str, status: int = 200, **content: Any) -> HTMLResponse:
-        """A page from its template."""
+        """Render a page from its template."""
         text = self.templates.get_template(name).render(script=self.script, **content)
         return HTMLResponse(text, status)
 
     def refused(self, request: Request, problem: Problem) -> Response:
-        """A refusal as a page: people sit here, not programs."""
+        """Render a refusal as a page, since people read it."""
         if problem.kind == "unauthorized":
             told = ENDED if session_of(request) else ""
             return self.shown("desk_enter.html", 401, title="Sign in", problem=told)
         return self.shown("desk_problem.html", problem.status, title=problem.title, problem=problem)
 
     def route_class(self) -> type[APIRoute]:
-        """Routes whose refusals are pages."""
+        """Make a route class that renders refusals as pages."""
         desk = self
 
         class Page(APIRoute):
@@ -188,7 +188,7 @@ class Desk:
         return Page
 
     async def static(self, name: str) -> Response:
-        """Looks and script of the desk."""
+        """Return a style sheet or script of the desk."""
         if name not in self.files:
             raise Problem("not-found")
         kind = TYPES["." + name.rpartition(".")[2]]
@@ -198,7 +198,7 @@ class Desk:
     # ------------------------------------------------------------ in and out
 
     async def enter(self, request: Request, fields: FewFields) -> Response:
-        """Sign in: with the token of a link, which works once, or with one for programs."""
+        """Sign in with the token of a link, which works once, or with an API token."""
         server = guessing(request, "tokens")
         token, access = fields.get("token", "").strip(), server.access
         try:
@@ -223,7 +223,7 @@ class Desk:
     # ------------------------------------------------------------ all collections
 
     def collections(self, request: Request, grant: api.Viewer) -> Response:
-        """Every collection, with its state and its promise."""
+        """List all collections with state and guarantee."""
         server, found = server_of(request), []
         with server.database.read() as connection:
             for survey, _ in server.surveys.all():
@@ -238,7 +238,7 @@ class Desk:
         return self.shown("desk_list.html", title="Desk", grant=grant, found=found)
 
     def draft(self, grant: api.Owner) -> Response:
-        """A form for a new collection."""
+        """Show the form for a new collection."""
         return self._form(grant, NEW)
 
     def _form(
@@ -248,7 +248,7 @@ class Desk:
         return self.shown("desk_new.html", status, grant=grant, **content)
 
     def promise(self, _: api.Owner, fields: Fields) -> Response:
-        """What a collection would promise, while its form is filled in."""
+        """Return the guarantee of the collection that the form describes so far."""
         try:
             return PlainTextResponse(promise_line(drafts.collection_from(fields).guarantee))
         except DiscreetError as error:
@@ -267,7 +267,7 @@ class Desk:
     # ------------------------------------------------------------ one collection
 
     def collection(self, request: Request, grant: api.Viewer, survey: api.Found) -> Response:
-        """Everything about one collection."""
+        """Show the page of one collection."""
         return self._page(request, grant, survey)
 
     def _page(
@@ -312,12 +312,12 @@ class Desk:
         return self.shown("desk_survey.html", status, **(content | more))
 
     def preview(self, _: api.Viewer, survey: api.Found) -> Response:
-        """The respondent's page, for a collector: of a draft, too; nothing is kept or sent."""
+        """Show the respondent's page to a collector, also of a draft; nothing is stored or sent."""
         headers = {"Content-Security-Policy": self.policy}
         return HTMLResponse(self.respondents_page, headers=headers)
 
     def file(self, _: api.Viewer, survey: api.Found, name: str) -> Response:
-        """Sealed files, as the command line reads them."""
+        """Return the document or announcement, as the command line reads it."""
         kinds = {"document": survey.collection, "announcement": survey.announcement}
         if name not in kinds:
             raise Problem("not-found")
@@ -326,7 +326,7 @@ class Desk:
     def predict(
         self, request: Request, grant: api.Viewer, survey: api.Found, fields: Fields
     ) -> Response:
-        """A prediction with its reasons, against the runner-up or the class that was chosen."""
+        """Show a prediction with its reasons, against the runner-up or a chosen class."""
         row = {name[2:]: text or None for name, text in fields.items() if name.startswith("v-")}
         try:
             analysis = server_of(request).analyses.of(survey)
@@ -338,7 +338,7 @@ class Desk:
     async def act(
         self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields, name: str
     ) -> Response:
-        """Open, settle, close, delete, rehearse, or make the next wave."""
+        """Run an action: open, settle, close, delete, rehearse, or create the next wave."""
         try:
             return _away(await perform(name, Act(request, grant, survey, fields)))
         except DiscreetError as error:
@@ -347,7 +347,7 @@ class Desk:
     async def letters(
         self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields
     ) -> Response:
-        """Invitations to print."""
+        """Create invitations and return letters to print."""
         server = server_of(request)
         try:
             if not survey.invited:
@@ -364,7 +364,7 @@ class Desk:
     async def _again(
         self, request: Request, grant: Grant, survey: Survey, error: DiscreetError
     ) -> Response:
-        """The page of a collection once more, with what was refused."""
+        """Render the page of a collection again, with the refusal."""
         if getattr(error, "kind", "") == "not-found":
             raise error
         status = getattr(error, "status", 422)

@@ -1,8 +1,8 @@
-"""What a collector does with one collection at the desk: open, settle, close, delete, and so on.
+"""Actions of a collector on one collection at the desk: open, settle, close, delete, and so on.
 
-Each act ends at an address of the desk. Those that cannot be undone want the name of the collection
-typed, and every form names the collection that it was made for: what was deleted and made anew
-under the same name in another tab is another one.
+Each action returns an address of the desk. Those that cannot be undone require the name of the
+collection, and every form names the number of its collection: one that was deleted and created
+again under the same name in another tab has another number.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from discreet.server.surveys import Survey, utc_day
 __all__ = ["perform"]
 
 MOST = 8_000_000_000
-"""People of all waves together."""
+"""Largest expected number of respondents, all waves together."""
 REHEARSED = 500
-"""Simulated people of a rehearsal that is begun at the desk."""
+"""Simulated respondents of a rehearsal started at the desk."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """Something to be done with a collection.
+    """An action on a collection.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Act:
 
 
 async def perform(name: str, act: Act) -> str:
-    """Do something with a collection; the address of what is shown then.
+    """Run an action on a collection; return the address of the page to show.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ async def perform(name: str, act: Act) -> str:
     if act.fields.get("number", number) != number:
         raise Problem(
             "state",
-            f"Nothing was done: {slug} was deleted and made anew since that page was opened. This "
-            "is the new one.",
+            f"Nothing was done: {slug} was deleted and created again since that page was opened. "
+            "This is the new one.",
         )
     if name in CONFIRMED and act.fields.get("confirm", "").strip() != slug:
         raise Problem("state", f"Nothing was done. To {name}, type the name {slug}.")
@@ -110,7 +110,7 @@ async def _rehearse(act: Act) -> str:
 
 
 async def _wave(act: Act) -> str:
-    """A draft of the next wave: a plan that asks more about what mattered in this one."""
+    """Create a draft of the next wave, whose plan asks more about what mattered in this one."""
     survey = act.survey
     if survey.collection.kind != "plan":
         raise Problem("state", "only plans have waves; make another collection")
@@ -126,7 +126,7 @@ async def _wave(act: Act) -> str:
 
 
 def _next(server: Server, survey: Survey, expected: int) -> tuple[Any, Announcement]:
-    """The plan of the next wave, and the words of this one around it."""
+    """Make the plan of the next wave and its announcement, with the texts of this one."""
     from discreet.local.waves import next_plan
 
     before = _waves(server, survey)
@@ -138,7 +138,7 @@ def _next(server: Server, survey: Survey, expected: int) -> tuple[Any, Announcem
 
 
 def _waves(server: Server, survey: Survey) -> list[Any]:
-    """The tallies of a plan and of the waves before it, in their order."""
+    """Load the tallies of a plan and of its earlier waves, in order."""
     real = (one for one, _ in server.surveys.all() if not one.simulated)
     here = {one.collection.digest: one for one in real}
     found = [server.analyses.of(survey).tally]

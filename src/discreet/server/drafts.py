@@ -1,4 +1,4 @@
-"""Collections from what a collector writes at the desk: a document, a schema, or a list."""
+"""Collections parsed from a form of the desk: a document, a schema, or a list of questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ overtime | Do you work more than ten hours of overtime a week? | no, yes"""
 
 
 def collection_from(fields: Mapping[str, str]) -> Any:
-    """The plan or questionnaire that a form describes.
+    """Make the plan or questionnaire that a form describes.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _number(fields: Mapping[str, str], name: str, what: str) -> float:
 
 
 def whole(fields: Mapping[str, str], name: str, most: int) -> int:
-    """A whole number from 1 on in a form.
+    """Parse a positive whole number of a form.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _questionnaire(fields: Mapping[str, str]) -> Any:
 
 
 def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcement:
-    """Its announcement, from the same form."""
+    """Make the announcement of a collection from the same form."""
     title = fields.get("title", "").strip() or getattr(collection, "title", "")
     name = fields.get("name", "").strip()
     slug = name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64] or collection.kind

@@ -1,4 +1,4 @@
-"""What is left of a deleted survey in the files of the database, erased.
+"""Erasure of deleted surveys from the files of the database.
 
 A database only marks deleted rows as gone; their bytes stay in its pages, indexes and log. The
 transaction that deletes a survey therefore leaves a row in ``erasure``, and every process that
@@ -27,10 +27,10 @@ from discreet.server.problems import NOTICES
 __all__ = ["erase_deleted", "is_pending", "mark_deleted"]
 
 REWRITTEN = (*db.OF_A_SURVEY, db.survey, db.batch_key)
-"""Tables that say anything of a survey."""
+"""Tables with rows of surveys."""
 
 LOCK_WAIT_MS = 5_000
-"""How long the rewriting of a table waits for those who use it; who comes later waits behind it."""
+"""Milliseconds that rewriting a table waits for its lock; later transactions queue behind it."""
 
 LOCK_OF_ERASER = -2
 """Second key of the advisory lock: one process rewrites at a time."""
@@ -75,15 +75,15 @@ def _deleted_surveys(database: Database) -> list[int]:
 
 
 def erase_deleted(database: Database) -> bool:
-    """Rewrite what held rows of deleted surveys, from the rows that are left.
+    """Rewrite the tables that held rows of deleted surveys, from their live rows.
 
-    On SQLite nobody else of this process may write meanwhile.
+    On SQLite no other thread of this process may write meanwhile.
 
     Returns
     -------
     bool
-        False where it is to be tried again later: somebody uses a table, may still see what was
-        deleted, or reads SQLite's log.
+        False if it must be tried again later: a transaction uses a table, may still see the deleted
+        rows, or reads SQLite's log.
     """
     surveys = _deleted_surveys(database)
     if not surveys:
@@ -122,7 +122,7 @@ def _erase_postgresql(alone: sql.Connection, surveys: list[int]) -> bool:
 
 
 def _rewrite_tables(alone: sql.Connection) -> bool:
-    """Every table and its indexes into new files; False where one was in use for too long."""
+    """Rewrite tables and indexes into new files; False if one was in use for too long."""
     try:
         alone.exec_driver_sql(f"SET lock_timeout = {LOCK_WAIT_MS}")
         for table in REWRITTEN:
@@ -151,7 +151,7 @@ def _retained(alone: sql.Connection, surveys: list[int]) -> bool:
 
 
 def _overwrite_log(alone: sql.Connection) -> bool:
-    """Give old segments of the log up, and fill those that wait for their next use with zeros."""
+    """Release old segments of the log, and fill recycled ones with zeros."""
     try:
         _switch_segment(alone)
         alone.exec_driver_sql("CHECKPOINT")
@@ -169,6 +169,6 @@ def _overwrite_log(alone: sql.Connection) -> bool:
 
 
 def _switch_segment(alone: sql.Connection) -> None:
-    """The rest of a segment is written as zeros; an empty one would not be left."""
+    """Fill the rest of a segment with zeros; an empty segment would not be switched."""
     alone.exec_driver_sql("SELECT pg_logical_emit_message(false, 'discreet', '')")
     alone.exec_driver_sql("SELECT pg_switch_wal()")

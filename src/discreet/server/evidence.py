@@ -1,4 +1,4 @@
-"""What speaks for a class, told no bolder than the reports support.
+"""Evidence for classes, with the range of odds that the reports support.
 
 How much likelier an answer is in one class than in another is a ratio of four estimates, each taken
 at the worse end of its interval. The intervals are so wide that all of them, of all answers and all
@@ -24,21 +24,21 @@ from discreet.statistics import Statistics
 __all__ = ["Evidence", "factor", "range_of", "strongest"]
 
 LARGEST = 10_000
-"""Beyond this a factor is told as more."""
+"""Factors above this are shown as "more than"."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How much likelier something is in one class than in the others, or in another.
+    """How much more likely a statement is in one class than in the others, or in another.
 
     Parameters
     ----------
     what, label : str
         Such as an answer, and the class for which it speaks.
     odds : float
-        What the model says.
+        Ratio of probabilities by the model.
     supported : pair of float, optional
-        The least and the most that the reports support; None where that is not known.
+        The smallest and largest ratio that the reports support; None if unknown.
     """
 
     what: str
@@ -48,12 +48,12 @@ class Evidence:
 
     @property
     def least(self) -> float:
-        """What the reports support at least; nothing, where it is not known."""
+        """The smallest ratio that the reports support; 0 if unknown."""
         return self.supported[0] if self.supported else 0.0
 
     @property
     def range(self) -> str:
-        """What the reports support, in words.
+        """The supported range in words.
 
         >>> Evidence("smokes = yes", "ill", 422.0, (3.14, math.inf)).range
         'at least 3.1'
@@ -72,7 +72,7 @@ class Evidence:
         return f"{low} to {_tenths(most, math.ceil)}"
 
     def __str__(self) -> str:
-        """In words, no bolder than the reports.
+        """Format the odds, limited to the supported range.
 
         >>> print(Evidence("smokes = yes", "ill", 4.2, (2.5, 8.4)))
         4.2 (2.5 to 8.4)
@@ -87,7 +87,7 @@ class Evidence:
 
 
 def factor(odds: float) -> str:
-    """How many times as likely, in digits.
+    """Format a ratio of probabilities in digits.
 
     >>> factor(4.76), factor(378.2), factor(2e6)
     ('4.8', '378', 'more than 10,000')
@@ -100,7 +100,7 @@ def _tenths(value: float, towards: Callable[[float], int]) -> str:
 
 
 def strongest(model: NaiveBayesModel, statistics: Statistics) -> list[Evidence]:
-    """What speaks for a class, first what is surely more than chance."""
+    """Find the strongest evidence for classes, first what is certainly more than chance."""
     made = []
     for name, value, label, odds in strongest_evidence(model, _cells(statistics)):
         supported = range_of(statistics, (name, value), label) or (0.0, math.inf)
@@ -109,7 +109,7 @@ def strongest(model: NaiveBayesModel, statistics: Statistics) -> list[Evidence]:
 
 
 def _cells(statistics: Statistics) -> int:
-    """How many cells there are that could speak for a class."""
+    """Count the cells that could be evidence for a class."""
     sizes = (table.cells.size for table in statistics.tables.values())
     return len(statistics.schema.classes) * sum(sizes)
 
@@ -117,7 +117,7 @@ def _cells(statistics: Statistics) -> int:
 def range_of(
     statistics: Statistics, answer: tuple[str, str], label: str, against: str | None = None
 ) -> tuple[float, float] | None:
-    """How much likelier an answer is in a class than in another: least and most.
+    """Estimate the range of the ratio of an answer's probabilities in two classes.
 
     Parameters
     ----------

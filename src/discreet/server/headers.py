@@ -43,7 +43,7 @@ FOREIGN = {
     "access-control-allow-origin": "*",
     "cross-origin-resource-policy": "cross-origin",
 }
-"""Where a page from another host may ask: what respondents need, and never with credentials."""
+"""For paths that pages of other hosts may use: what respondents need, never with credentials."""
 PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "content-type, invitation",
@@ -52,13 +52,13 @@ PREFLIGHT = {
 
 
 class Headers:
-    """An ASGI application with the headers around it.
+    """ASGI middleware that adds the security headers to every answer.
 
     Parameters
     ----------
     app : ASGI application
     secure : bool
-        Whether people reach it by https; then browsers are told to insist on it.
+        Whether the server is reached by https; browsers are then told to require it (HSTS).
     foreign : callable
         Whether a page from another host may use a path.
     """
@@ -102,7 +102,7 @@ class Headers:
         except Exception:
             if not started:
                 raise
-            # answered as a problem and told in one line: a traceback might hold what was sent
+            # answered as a problem, printed in one line: a traceback might contain what was sent
 
 
 def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:

@@ -1,4 +1,4 @@
-"""From what was sent to rows of the database: one report as text, or many as Parquet.
+"""Conversion of received reports, one as text or many as Parquet, to rows of the database.
 
 A row is ``(id, question, value)``. The value is the report's integers, little-endian, each in as
 many bytes (1, 2, 4 or 8) as the largest of them needs: the same report is always the same bytes.
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 def packed(value: Sequence[int]) -> bytes:
-    r"""The integers of one report as bytes.
+    r"""Pack the integers of one report as bytes.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def longest_value(collection: Collection) -> int:
 
 
 def packed_rows(matrix: Integers) -> list[bytes]:
-    """The integers of many reports of one width, one row per report."""
+    """Pack the integers of many reports of one width, one row per report."""
     most = np.where(matrix < 0, ~matrix, matrix).max(axis=1, initial=0)
     found = np.empty(len(matrix), object)
     left = np.ones(len(matrix), bool)
@@ -105,7 +105,7 @@ def unpacked(values: Sequence[bytes], width: int) -> Integers:
 def matrices_of(
     collection: Collection, rows: Sequence[Any]
 ) -> Iterator[tuple[int, Integers, Integers]]:
-    """(question, places of its rows, their integers) of stored rows."""
+    """Yield (question, indices of its rows, their integers) of stored rows."""
     asked = np.array([row[1] for row in rows], np.int64)
     for question in np.unique(asked).tolist():
         places = np.flatnonzero(asked == question)
@@ -114,7 +114,7 @@ def matrices_of(
 
 
 def faults(collection: Collection, reports: Sequence[Any]) -> list[str]:
-    """Why each of some reports is refused, in the words of the tally; empty where it is not."""
+    """Find why each report is refused, in the words of the tally; empty if it is valid."""
     found = refusals(collection, [one.question for one in reports], [one.value for one in reports])
     for place, report in enumerate(reports):
         if report.collection != collection.digest:
@@ -127,7 +127,7 @@ def faults(collection: Collection, reports: Sequence[Any]) -> list[str]:
 
 
 def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row], Counter[str]]]:
-    """The rows of a Parquet batch, piece by piece, and how many were refused for which fault.
+    """Read the rows of a Parquet batch piece by piece, with the number refused per fault.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
         file = pq.ParquetFile(io.BytesIO(content))
         check_columns(_kinds(file.schema_arrow), "this batch")
         if SIMULATED in (file.metadata.metadata or {}):
-            raise FormatError("a seeded source made these reports; they promise nothing")
+            raise FormatError("these reports come from a seeded source; they are not private")
         rows = file.metadata.num_rows
         groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
         marked = [BATCH] if BATCH in file.schema_arrow.names else []
@@ -162,7 +162,7 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
 
 
 def _kinds(shape: Any) -> Any:
-    """The ibis schema of an Arrow one, which knows no binary column of fixed size."""
+    """Convert an Arrow schema to ibis, which has no binary type of fixed size."""
     import ibis
     import pyarrow as pa
 

@@ -33,7 +33,7 @@ LETTERS = 26
 
 
 def code_hash(number: int, code: str) -> bytes | None:
-    """What is stored of a code of a survey; None for what cannot be a code."""
+    """Hash an invitation code of a survey; None if it is not a valid code."""
     plain = code.replace("-", "").replace(" ", "").upper()
     if len(plain) != LETTERS:
         return None
@@ -45,7 +45,7 @@ def code_hash(number: int, code: str) -> bytes | None:
 
 
 def invite(connection: sql.Connection, number: int, count: int) -> list[str]:
-    """Make codes; this is the only time that they are seen."""
+    """Create invitation codes; only their hashes are stored."""
     codes = [
         base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower() for _ in range(count)
     ]
@@ -58,7 +58,7 @@ def invite(connection: sql.Connection, number: int, count: int) -> list[str]:
 def state_of(
     connection: sql.Connection, number: int, code: str
 ) -> Literal["unused", "spent", "unknown"]:
-    """Whether a code can be used, asked before anything is drawn."""
+    """Check whether a code can be used; asked before a report is drawn."""
     hashed = code_hash(number, code)
     if hashed is None:
         return "unknown"
@@ -71,7 +71,7 @@ def state_of(
 
 
 def link_of(base: str, slug: str, announced: str, code: str = "") -> str:
-    """The link for respondents; the part after # stays in the browser.
+    """Make the link for respondents; the part after # stays in the browser.
 
     It names the digest of the announcement: the page refuses any other one, and any other
     document. With the code of an invitation it is for one person.
@@ -81,7 +81,7 @@ def link_of(base: str, slug: str, announced: str, code: str = "") -> str:
 
 
 def qr_code(link: str) -> str:
-    """A link as an SVG image, without styles that a strict content policy forbids."""
+    """Draw a link as a QR code in SVG, without styles that the content policy forbids."""
     import io
 
     import segno
@@ -94,7 +94,7 @@ def qr_code(link: str) -> str:
 
 
 def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: str = "") -> str:
-    """A page of letters to print, one for each code, with its link as a QR code.
+    """Render a page of letters to print, one per code, with its link as a QR code.
 
     Parameters
     ----------

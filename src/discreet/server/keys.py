@@ -1,9 +1,9 @@
-"""Keys outside the database: what it stores can be read as long as they exist, and no longer.
+"""Keys outside the database: sealed rows can be read only while their key exists.
 
-A database does not forget: deleted rows stay in its pages, indexes, log, replicas and backups. So
+Deleted rows stay in the pages, indexes, log, replicas and backups of a database. So
 arrivals are sealed under a key of their batch, which is destroyed when they are settled. Keys are
-small files in a folder of their own: on the disk before anything that depends on them is
-acknowledged, overwritten and removed at their end.
+small files in a folder of their own: written to disk before anything that depends on them is
+acknowledged, overwritten and removed when they are no longer needed.
 
     FOLDER/batches/SURVEY-NUMBER.key    live for one batch; not part of any backup
 """
@@ -38,25 +38,25 @@ FORMAT = "discreet/key 1"
 
 
 class KeysError(DiscreetError):
-    """The keys fail the server, whatever it was asked: no mistake of who asks."""
+    """The key folder failed; the request is not at fault."""
 
 
 class LostKeyError(KeysError):
-    """A key that the database needs is not in its folder."""
+    """A key that the database needs is missing from its folder."""
 
 
 def batch_key_name(survey: int, number: int) -> str:
-    """Name of the key of a batch, below the folder."""
+    """Format the name of a batch's key, relative to the folder."""
     return f"batches/{survey}-{number:016x}"
 
 
 class Key:
-    """One key: marks that find a row, and seals that hide what is in it.
+    """A key for marks, by which rows are found, and for sealing their content.
 
     Parameters
     ----------
     number : int
-        By which rows name it.
+        The number by which rows refer to it.
     secret : bytes
     """
 
@@ -67,7 +67,7 @@ class Key:
         self._seals = AESGCM(derived[KEY_BYTES:])
 
     def mark(self, kind: bytes, content: bytes) -> bytes:
-        """Pseudorandom bytes by which a row is found again: a MAC of what it is about.
+        """Compute the pseudorandom mark by which a row is found: a MAC of its subject.
 
         Parameters
         ----------
@@ -80,12 +80,12 @@ class Key:
         return mac.finalize()[:MARK_BYTES]
 
     def seal(self, mark: bytes, content: bytes) -> bytes:
-        """Hide and authenticate the content of the row that has this mark."""
+        """Encrypt and authenticate the content of the row with this mark (AES-GCM)."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._seals.encrypt(nonce, content, mark)
 
     def open(self, mark: bytes, sealed: bytes) -> bytes:
-        """What was sealed for the row that has this mark."""
+        """Decrypt and verify the content of the row with this mark."""
         try:
             return self._seals.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], mark)
         except InvalidTag:
@@ -101,13 +101,13 @@ class Keys:
     Parameters
     ----------
     find_folder : callable
-        Says where the folder is, when it is first needed.
+        Returns the folder, when it is first needed.
 
     Attributes
     ----------
     spares : dict of survey number to key number
-        The last key that was made for each survey; whether its transaction was committed, the
-        database knows.
+        The last key created for each survey; the database holds whether its transaction was
+        committed.
     """
 
     def __init__(self, find_folder: Callable[[], Path]) -> None:
@@ -117,18 +117,18 @@ class Keys:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the keys are."""
+        """Folder that holds the keys."""
         return self._find_folder()
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.key"
 
     def draw_number(self) -> int:
-        """A random number by which rows name a key."""
+        """Draw a random number by which rows refer to a key."""
         return secrets.randbits(62)
 
     def create(self, name: str, number: int) -> Key:
-        """Make a key; it is on the disk when this returns."""
+        """Create a key; it is on the disk when this returns."""
         secret = secrets.token_bytes(KEY_BYTES)
         text = f"{FORMAT}\n{secret.hex()}\n"
         path = self._path(name)
@@ -147,13 +147,13 @@ class Keys:
         return self._loaded[name]
 
     def probe(self) -> None:
-        """Make a key and destroy it: whether there is room for the next one."""
-        name = batch_key_name(0, self.draw_number())  # of no survey: they are counted from 1
+        """Check that there is room for a key: create one and destroy it."""
+        name = batch_key_name(0, self.draw_number())  # no survey has the number 0
         self.create(name, 0)
         self.destroy(name)
 
     def load(self, name: str, number: int) -> Key:
-        """A key that was made before."""
+        """Load a key that was created before."""
         if name not in self._loaded:
             self._loaded[name] = Key(number, self._read(name))
         return self._loaded[name]
@@ -170,11 +170,11 @@ class Keys:
         except (OSError, ValueError) as error:
             raise LostKeyError(f"{path}: this key cannot be read: {error}") from None
         if head != FORMAT or not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n", digits):
-            raise LostKeyError(f"{path}: is not the whole file of a key; restore it from a backup")
+            raise LostKeyError(f"{path}: is not a complete key file; restore it from a backup")
         return bytes.fromhex(digits)
 
     def _way_out(self, path: Path) -> str:
-        """What to do about a missing key, which the folder of a moved database may hold."""
+        """Format what to do about a missing key; the folder of a moved database may hold it."""
         for former in sorted(self.folder.parent.glob(f"*/batches/{path.name}")):
             folder = former.parent.parent
             rename = f"Rename {folder} to {self.folder}"
@@ -194,14 +194,14 @@ class Keys:
         return self._path(name).is_file()
 
     def read_age(self, name: str) -> float:
-        """Seconds since the time that a key carries: of its making, or as it was set."""
+        """Read the age of a key in seconds: since its creation, or as it was set."""
         try:
             return time.time() - self._path(name).stat().st_mtime
         except OSError:  # lost, which :meth:`load` says
             return 0.0
 
     def set_age(self, name: str, seconds: float) -> None:
-        """Let a key carry the time that was so many seconds ago."""
+        """Set the age of a key, in seconds, as the modification time of its file."""
         then = time.time() - seconds
         try:
             os.utime(self._path(name), (then, then))
@@ -211,14 +211,14 @@ class Keys:
             raise KeysError(f"{self._path(name)}: cannot be changed: {error.strerror}") from None
 
     def forget_batches(self, survey: int, live: Iterable[str]) -> None:
-        """Keep no key of a batch in memory but those that are still live."""
+        """Remove the batch keys of a survey from memory, except those that are live."""
         prefix, kept = batch_key_name(survey, 0)[:-16], set(live)
         for name in [name for name in self._loaded if name.startswith(prefix)]:
             if name not in kept:
                 self._loaded.pop(name, None)
 
     def batches(self) -> list[tuple[int, int]]:
-        """(survey, number) of every batch key whose file is in the folder."""
+        """List (survey number, key number) of every batch key in the folder."""
         found = []
         with suppress(FileNotFoundError):
             for path in (self.folder / "batches").iterdir():
@@ -227,10 +227,10 @@ class Keys:
         return sorted(found)
 
     def destroy(self, name: str) -> None:
-        """Overwrite a key and remove it; nothing is done where it is gone already."""
+        """Overwrite a key and remove it; do nothing if it is already gone."""
         self._loaded.pop(name, None)
         destroy_file(self._path(name))
 
     def make_folder(self) -> Path:
-        """The folder, which exists then and can be read by its owner alone."""
+        """Create the folder, readable by its owner only, and return it."""
         return private_folder(self.folder)

@@ -1,7 +1,7 @@
 """Rate limits in memory: nothing about an address is stored, and nothing outlives the process.
 
 A bucket belongs to a keyed hash of the address (of IPv6 the first 64 bits); the key is drawn when
-the process starts. It refills steadily; each request takes one out.
+the process starts. It refills at a constant rate; each request takes one token.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOST = 100_000
 
 
 class Limits:
-    """Buckets of requests by address.
+    """Token buckets of requests by address.
 
     Parameters
     ----------
     rate : float
-        Requests per second in the long run; 0 for no limit.
+        Requests per second on average; 0 for no limit.
     burst : float
         Requests at once.
     clock : callable, optional

@@ -1,4 +1,4 @@
-"""What a lost key costs: it is looked for at the start, and given up only when told to.
+"""Lost keys: checked at the start, and given up only with ``--give-up-lost``.
 
 The key of a batch seals the reports that were acknowledged and not settled, until the next
 settling: they are lost with it. Nothing else is.
@@ -27,7 +27,7 @@ def check_keys(database: Database) -> None:
 
 
 def give_up_lost(database: Database) -> dict[str, int]:
-    """Delete arrivals whose keys are lost; how many there were of which survey."""
+    """Delete arrivals whose keys are lost; return their number by survey."""
     lost = {}
     for survey, _ in Surveys(database).all():
         number = survey.number

@@ -1,4 +1,4 @@
-"""The respondent's page, the list of surveys, and what is promised: for everyone, without cookies.
+"""Public pages without cookies: the respondent's page, the list of surveys, the guarantee.
 
 The page itself is one file for all surveys and people (:mod:`discreet.server.bundle`); it fetches
 the announcement and the document like any other client. ``/s/NAME/about`` and the list are made
@@ -37,7 +37,7 @@ WEAK = 5.0
 
 
 def posterior(prior: float, epsilon: float) -> int:
-    """How many of 100 somebody can believe at most afterwards, rounded up.
+    """Compute the largest posterior probability after a report, in percent, rounded up.
 
     >>> posterior(0.1, 1.0)
     24
@@ -50,27 +50,27 @@ def posterior(prior: float, epsilon: float) -> int:
 
 @dataclass(frozen=True)
 class Spoken:
-    """The words of a page in one language."""
+    """Texts of the pages in one language; called with a key and values."""
 
     tag: str
     words: dict[str, Any]
 
     def __call__(self, key: str, **values: Any) -> str:
-        """A text with its values; the plural follows ``count``."""
+        """Format a text with its values; ``count`` selects the plural."""
         text = self.words[key]
         if isinstance(text, dict):
             text = text["one" if values["count"] == 1 else "other"]
         return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
 
     def day(self, text: str) -> str:
-        """A day as people write it, from one such as 2027-03-31."""
+        """Format a day such as 2027-03-31 in words."""
         found = date.fromisoformat(text)
         month = self("month." + str(found.month))
         return self("date.long", day=found.day, month=month, year=found.year)
 
 
 def spoken(bundle: Bundle, request: Request, offered: list[str]) -> Spoken:
-    """The language of a request: the one in its address, or the first that its browser accepts."""
+    """Choose the language of a request: that of its address, or the first the browser accepts."""
     wanted = [request.query_params.get("lang", "")]
     for part in request.headers.get("accept-language", "").split(","):
         wanted.append(part.partition(";")[0].strip())
@@ -81,7 +81,7 @@ def spoken(bundle: Bundle, request: Request, offered: list[str]) -> Spoken:
 
 
 def public_pages(bundle: Bundle | None = None) -> APIRouter:
-    """The routes of everyone's pages.
+    """Create the routes of the public pages.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def public_pages(bundle: Bundle | None = None) -> APIRouter:
 
 
 def promised(guarantee: Guarantee) -> dict[str, Any]:
-    """What the pages say of a promise: how far it lets anybody's belief move."""
+    """Describe a guarantee for the pages: how far a report can move a belief."""
     epsilon = guarantee.epsilon if guarantee.private else math.inf
     return {
         "guarantee": guarantee,

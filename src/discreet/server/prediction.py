@@ -1,4 +1,4 @@
-"""A prediction at the desk, in words: how sure it is, and how much each answer weighs."""
+"""A prediction at the desk, with its stability and the weight of each answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Prediction:
     ----------
     said : Explanation
     steady : float
-        How probably a model of the true answers of the same people would decide the same.
+        Probability that a model of the true answers of the same people predicts the same class.
     reasons : tuple of Evidence
         Every answer, then what was so before, and all of it together.
     """
@@ -37,14 +37,14 @@ class Prediction:
 
     @property
     def sure(self) -> bool:
-        """Whether anything is known about what the reports support."""
+        """Whether the range that the reports support is known for some reason."""
         return any(one.range for one in self.reasons)
 
     @property
     def share(self) -> str:
-        """How many of 100 people who answer so belong to the class, by the model.
+        """Share of the people with these answers who belong to the class, in percent, by the model.
 
-        No model of answers with chance in them knows it of all.
+        At most "more than 99": a model of randomized answers is never certain.
         """
         chance = 100 * self.said.probability
         return "more than 99" if chance > 99 else f"{chance:.0f}"
@@ -58,7 +58,7 @@ def prediction_of(analysis: Analysis, row: Mapping[str, Any], against: str = "")
     analysis : Analysis
     row : mapping of name to value
     against : str
-        The class to compare with; the runner-up if it is none, or the predicted one itself.
+        The class to compare with; the runner-up if it is not another class of the schema.
     """
     model, statistics = analysis.model, analysis.statistics
     said = model.explain(row)

@@ -1,4 +1,4 @@
-"""Everything that this server refuses, as RFC 9457 has it: one class, one table of types.
+"""Refusals of the server as RFC 9457 problems: one class, one table of types.
 
 A problem is ``application/problem+json`` with ``type`` (``urn:discreet:problem:…``), ``title``,
 ``status`` and ``detail``. Programs read the type, people the detail. Nothing of a report is
@@ -67,15 +67,15 @@ TYPES: dict[str, tuple[int, str]] = {
     "busy": (503, "Too many requests wait already"),
     "unavailable": (503, "The database does not answer"),
 }
-"""Name of the type -> status and title; docs/how-to/serve-a-survey.md explains each."""
+"""Name of the type -> HTTP status and title; docs/how-to/serve-a-survey.md explains each."""
 
 MOST_NOTICES = 100
-"""Different lines for the operator per day."""
+"""Largest number of different lines for the operator per day."""
 AGAIN = {"too-many": 5, "busy": 2, "unavailable": 5}
 """Seconds after which to try again."""
 
 
-class Problem(DiscreetError):  # noqa: N818 - RFC 9457 calls it so
+class Problem(DiscreetError):  # noqa: N818 - the term of RFC 9457
     """A refusal of one of the :data:`TYPES`.
 
     Parameters
@@ -105,7 +105,7 @@ class Problem(DiscreetError):  # noqa: N818 - RFC 9457 calls it so
 
 
 class ProblemBody(BaseModel):
-    """What a refusal says (RFC 9457)."""
+    """The JSON body of a refusal (RFC 9457)."""
 
     type: str = Field(description="urn:discreet:problem:…")
     title: str
@@ -115,7 +115,7 @@ class ProblemBody(BaseModel):
 
 
 def problem_response(problem: Problem) -> Response:
-    """A problem as an answer."""
+    """Make the response of a problem."""
     headers = {}
     if problem.kind in AGAIN:
         headers["Retry-After"] = str(AGAIN[problem.kind])
@@ -126,7 +126,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """The refusals of a route, for its description in OpenAPI."""
+    """Describe the refusals of a route for OpenAPI."""
     titles: dict[int | str, list[str]] = {}
     for kind in kinds:
         titles.setdefault(TYPES[kind][0], []).append(f"`{kind}`: {TYPES[kind][1]}")
@@ -138,7 +138,7 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
-    """Every way to fail ends as a problem; what is sent is never repeated in it."""
+    """Register handlers that answer every failure with a problem, without what was sent."""
 
     @app.exception_handler(Problem)
     async def refused(_: Request, problem: Problem) -> Response:
@@ -180,7 +180,7 @@ def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
 
 def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
-    """Everything that can be done with the path of a request."""
+    """List the methods that the path of a request supports."""
     found: set[str] = set()
     for route in (route for router in routers for route in router.routes):
         if route.matches(request.scope)[0] is not Match.NONE:
@@ -189,9 +189,9 @@ def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
 
 
 def _without_slash(routers: Sequence[APIRouter], request: Request) -> str:
-    """Where a path with a slash at its end leads without it, on the host that was asked.
+    """Find the address without a trailing slash; empty if no route matches it.
 
-    The address has no host: whatever a client or proxy says in ``Host`` is not repeated.
+    The address has no host: the header ``Host`` of a client or proxy is not repeated.
     """
     path = request.url.path.rstrip("/")
     if path == request.url.path or not path:
@@ -204,7 +204,7 @@ def _without_slash(routers: Sequence[APIRouter], request: Request) -> str:
 
 
 class Notices:
-    """Lines for the operator, each one once per day: one per request would be a list of visits."""
+    """Lines for the operator, each once per day: one per request would be a list of visits."""
 
     def __init__(self) -> None:
         self._printed: set[str] = set()
@@ -225,12 +225,12 @@ NOTICES = Notices()
 
 
 def reason_of(error: SQLAlchemyError) -> str:
-    """What a database said, without the statement and its values."""
+    """Format the message of a database error, without the statement and its values."""
     return " ".join(str(getattr(error, "orig", "") or type(error).__name__).split())[:300]
 
 
 def internal(error: BaseException) -> Problem:
-    """A mistake of ours: where it happened is printed, nothing of the request is."""
+    """Make the problem of a bug; its place is printed, nothing of the request is."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames[::-1])
     NOTICES.print(f"internal error {type(error).__name__} at {where}")

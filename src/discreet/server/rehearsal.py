@@ -1,8 +1,8 @@
 """Simulated respondents in a collection of their own, so that the desk can be tried at once.
 
-The people are invented here: a class by chance, and answers that lean with it. They randomize as
-real ones do. Their collection is closed and named ``NAME-simulated``; nothing of it is ever mixed
-with what people send.
+Each respondent has a random class and answers that depend on it, and randomizes like a real one.
+Their collection is closed and named ``NAME-simulated``; nothing of it is ever mixed with real
+reports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["invented", "rehearse"]
 
 
 def invented(collection: Any, people: int) -> dict[str, Any]:
-    """Columns of invented records: each answer leans with the class."""
+    """Simulate columns of records whose answers depend on the class."""
     rng = np.random.default_rng()
     schema = getattr(collection, "original", collection.schema)
     weights = np.arange(len(schema.classes), 0, -1.0)
@@ -52,7 +52,7 @@ def invented(collection: Any, people: int) -> dict[str, Any]:
 
 
 def rehearse(database: Database, collection: Any, announcement: Announcement, people: int) -> str:
-    """Add a closed collection of so many simulated reports; its name.
+    """Create a closed collection of simulated reports; return its name.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
     known = acts.Surveys(database).find(name)
     if known is not None and known.collection.digest != collection.digest:
         raise FormatError(
-            f"{name} holds invented answers to another {collection.kind}; delete it first"
+            f"{name} holds simulated answers to another {collection.kind}; delete it first"
         )
     if known is not None:
         return name
@@ -79,7 +79,7 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
         name=name,
         words=words or {"en": Words(f"SIMULATED: {name}")},
         batch=1,
-        deletes="",  # nobody was promised anything
+        deletes="",  # there are no respondents to whom deletion was announced
     )
     random = CryptoRandom()
     codes = collection.encoded(invented(collection, people))

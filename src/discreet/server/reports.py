@@ -1,7 +1,7 @@
-"""What respondents send: a report, a withdrawal; and batches of a collector.
+"""Routes for reports and withdrawals of respondents, and for batches of a collector.
 
-The route of single reports is the only hot one. It reads the body and hands it to the writer;
-whether it is valid, new, repeated or too late is decided there, for many at a time.
+Only the route of single reports is performance-critical. It reads the body and passes it to the
+writer, which decides for many at a time whether they are valid, new, repeated or too late.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ Fault = Literal["misshapen", "unknown question", "out of domain", "simulated"]
 
 
 def server_of(request: Request) -> Server:
-    """The running server of a request."""
+    """Get the running server of a request."""
     server: Server = request.app.state.server
     return server
 
 
 class Direct(APIRoute):
-    """A route whose function reads the request itself: described in OpenAPI, but quick."""
+    """A route whose function receives the raw request: fast, and still described in OpenAPI."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The function, without anything around it."""
+        """Return the function itself, without the framework's parsing."""
         endpoint: Any = self.endpoint
         return endpoint  # type: ignore[no-any-return]
 
@@ -75,14 +75,14 @@ direct = APIRouter(route_class=Direct)
 
 
 class Stored(BaseModel):
-    """What became of a report."""
+    """The outcome of a report."""
 
     outcome: Literal["counted", "repeated"]
     id: str
 
 
 class Outcomes(BaseModel):
-    """What became of the reports of a batch."""
+    """The outcomes of the reports of a batch."""
 
     counted: int = Field(description="Stored now")
     repeated: int = Field(description="The same report was stored before")
@@ -90,7 +90,7 @@ class Outcomes(BaseModel):
 
 
 def guarded(request: Request) -> Server:
-    """The server, unless too much comes from this address."""
+    """Return the server; refuse too many requests from one address."""
     server = server_of(request)
     if not _allowed(server.limits, request):
         raise Problem("too-many", "too many requests from this address; try again in a moment")
@@ -98,7 +98,7 @@ def guarded(request: Request) -> Server:
 
 
 def guessing(request: Request, what: str) -> Server:
-    """The server, unless too many codes or tokens were tried from this address."""
+    """Return the server; refuse too many guesses of codes or tokens from one address."""
     server = guarded(request)
     if not _allowed(server.guesses, request):
         raise Problem("too-many", f"too many {what} were tried from this address")
@@ -106,7 +106,7 @@ def guessing(request: Request, what: str) -> Server:
 
 
 async def published_survey(server: Server, slug: str) -> Survey:
-    """A survey that was opened at some time, or a problem; a draft is its collector's alone."""
+    """Find a survey that was ever opened; drafts are refused as not found."""
     survey = server.surveys.known(slug) or await server.survey(slug)
     known = server.surveys.known_as_published(survey)
     if known or await run_in_threadpool(server.surveys.published, survey):
@@ -115,7 +115,7 @@ async def published_survey(server: Server, slug: str) -> Survey:
 
 
 async def visible_survey(request: Request, slug: Slug) -> Survey:
-    """A survey that was opened, or any for a collector who shows a token or session."""
+    """Find a survey that was ever opened, or a draft for a collector with a token or session."""
     server = guarded(request)
     try:
         return await published_survey(server, slug)
@@ -145,7 +145,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def json_body(model: type[Body]) -> Callable[[Request], Coroutine[Any, Any, Body]]:
-    """A dependency that reads a JSON body; declared after the one that checks who asks.
+    """Make a dependency that reads a JSON body; declared after the one that checks access.
 
     The framework would read a body of its own before it looks at a token.
     """
@@ -181,7 +181,7 @@ DETAILS = {
 async def post(request: Request) -> Response:
     """Store one randomized report.
 
-    The body is the report exactly as the device wrote it. It is on the disk when this answers.
+    The body is the report exactly as the device wrote it. It is on the disk before the answer.
     Sending it again is safe: the same report is stored once. A survey by invitation needs the code
     in the header `Invitation`.
     """
@@ -218,10 +218,10 @@ def _faulty(survey: Survey, fault: str) -> str:
         f"foreign {kind}": f"this report answers another {kind}",
         "unknown question": f"its question is not in the {kind}",
         ALREADY_SHUFFLED: (
-            "an anonymiser shuffled this report; this collector takes reports from those who made "
-            "them"
+            "an anonymiser shuffled this report; this collector accepts reports only from their "
+            "senders"
         ),
-        "simulated": "a seeded source drew this report; it promises nothing and is not counted",
+        "simulated": "a seeded source drew this report; it is not private and is not counted",
     }
     return sentences.get(fault, "no respondent could have sent this report")
 
@@ -328,7 +328,7 @@ direct.add_api_route(
 async def batch(request: Request, slug: Slug) -> Outcomes:
     """Store many reports: a Parquet file, as `discreet local perturb` writes it.
 
-    It is stored piece by piece. Sending it again is safe: what is there already counts as repeated.
+    It is stored piece by piece. Sending it again is safe: stored reports count as repeated.
     """
     server = guarded(request)
     await run_in_threadpool(server.access.require, request, "owner")

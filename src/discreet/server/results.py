@@ -1,8 +1,8 @@
-"""What the desk shows of a collection: shares with intervals, liars, outlook, evidence, accuracy.
+"""Results of a collection for the desk: shares, intervals, liars, outlook, evidence, accuracy.
 
 Shares are unbiased estimates and may be negative; intervals are normal ones from the variances of
 the statistics. How far liars could move a share follows from the channel alone: a fraction f of
-reports that are made up moves it at most to ``share + f * (score - share)``, where ``score`` is the
+fabricated reports moves it at most to ``share + f * (score - share)``, where ``score`` is the
 most (or the least) that one report can count for that cell.
 """
 
@@ -32,15 +32,15 @@ Z95 = 1.959963984540054
 LIARS = (0.01, 0.05)
 MOST_SHEETS = 1 << 20
 USELESS = 0.5
-"""Half an interval beyond which a share is anything."""
+"""Half-width of a 95 % interval above which a share is practically unknown."""
 STRONGEST = 8
-"""Answers that are shown as evidence."""
+"""Largest number of answers shown as evidence."""
 FEW = 50
 """Sheets in each half below which no accuracy is estimated."""
 
 
 def counted(reports: int) -> str:
-    """So many reports, in words.
+    """Format a number of reports in words.
 
     >>> counted(1), counted(1240)
     ('1 report', '1,240 reports')
@@ -50,7 +50,7 @@ def counted(reports: int) -> str:
 
 @dataclass(frozen=True)
 class Share:
-    """An estimated share of all people, and how far it could be from the truth."""
+    """An estimated share of all respondents, with standard error and range of scores."""
 
     label: str
     value: float
@@ -60,18 +60,18 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """With 95 % confidence, if nobody lies."""
+        """95 % confidence interval, if nobody lies."""
         return self.value - Z95 * self.error, self.value + Z95 * self.error
 
     def moved(self, liars: float) -> tuple[float, float]:
-        """Where so many liars could move it."""
+        """Compute the range to which a share of liars could move the estimate."""
         low = self.value + liars * (self.least - self.value)
         return low, self.value + liars * (self.most - self.value)
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """How well the share is known that is known least, and how many people a better one takes.
+    """The least precise share, and how many more respondents a better precision takes.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Outlook:
     within : float
         Half of its 95 % interval.
     needed : pairs of float and int
-        Half of a smaller interval, and how many more people it takes.
+        Half-width of a smaller interval, and how many more respondents it takes.
     """
 
     what: str
@@ -89,7 +89,7 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The analysis of a collection in the form in which it is shown.
+    """The analysis of a collection, prepared for display.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Results:
 
     @property
     def people(self) -> float:
-        """How many people the estimates are of."""
+        """Estimated number of respondents."""
         return max(float(self.analysis.statistics.totals.sum()), 1.0)
 
     @cached_property
@@ -117,7 +117,7 @@ class Results:
 
     @cached_property
     def features(self) -> dict[str, list[Share]]:
-        """For each feature asked by cell the share of each cell together with each class."""
+        """Joint shares of cells and classes, by feature, for features asked by cell."""
         found, made = self.analysis.statistics, {}
         for name, table in found.tables.items():
             least, most = self._scores(name)
@@ -133,7 +133,7 @@ class Results:
 
     @cached_property
     def means(self) -> dict[str, list[Dot]]:
-        """For each number asked by its mean the mean in each class, within its public bounds."""
+        """Means per class, within the public bounds, for numbers asked by their mean."""
         found, made = self.analysis.statistics, {}
         for name, moments in found.moments.items():
             low, high = float(moments.feature.lower or 0.0), float(moments.feature.upper or 0.0)
@@ -155,7 +155,7 @@ class Results:
         return made
 
     def _scores(self, name: str) -> tuple[Any, Any]:
-        """The least and the most that one report can count for each cell of a table."""
+        """Compute the smallest and largest score of one report for each cell of a table."""
         collection, schema = self.analysis.survey.collection, self.analysis.statistics.schema
         classes, target = len(schema.classes), schema.target
         sizes = (classes,) if name == target else (classes, self._cells(name))
@@ -174,7 +174,7 @@ class Results:
                 joined = oracle.size // math.prod(sizes)  # cells of the question in one of ours
                 subset = getattr(oracle, "subset", 1 if oracle.name == "de" else joined)
                 at_once = min(joined, subset)
-                # whoever lies may also choose the question
+                # a liar may also choose the question
                 low = min(low, -joined * q / (p - q) / float(share))
                 high = max(high, (at_once - joined * q) / (p - q) / float(share))
         return np.full(sizes, low), np.full(sizes, high)
@@ -185,7 +185,7 @@ class Results:
     # ---------------------------------------------------------------- charts
 
     def chart(self, shares: list[Share], title: str) -> Picture:
-        """Dots with intervals; the faint band is what 5 % of liars could do."""
+        """Draw dots with intervals; the faint band is the effect of 5 % liars."""
         rows = [
             Dot(one.label, one.value, *one.interval, faint=one.moved(LIARS[1])) for one in shares
         ]
@@ -193,7 +193,7 @@ class Results:
         return dots(rows, title=title, axis=Axis(number=whole_percent), words=words)
 
     def chart_of_means(self, name: str) -> Picture:
-        """Dots with intervals, on the scale of the public bounds."""
+        """Draw means with intervals, on the scale of the public bounds."""
         feature = self.analysis.statistics.moments[name].feature
         low, high = float(feature.lower or 0.0), float(feature.upper or 0.0)
         axis = Axis(low=low, high=high, number=_number, ticks=(low, (low + high) / 2, high))
@@ -204,7 +204,7 @@ class Results:
 
     @cached_property
     def outlook(self) -> Outlook:
-        """How good the worst cell is now, and what a better one takes."""
+        """Precision of the least precise share, and the respondents needed for a better one."""
         every = [("class " + one.label, one.error) for one in self.classes]
         every += [(f"{name}: {o.label}", o.error) for name, f in self.features.items() for o in f]
         what, error = max(every, key=lambda one: one[1])
@@ -217,7 +217,7 @@ class Results:
 
     @cached_property
     def accuracy(self) -> Any:
-        """Of a classifier made from half of the sheets, on the others; None where not possible."""
+        """Accuracy of a classifier from half of the sheets, on the other half; or None."""
         collection = self.analysis.survey.collection
         if collection.kind != "questionnaire" or self.analysis.tally.reports < 2 * FEW:
             return None
@@ -233,7 +233,7 @@ class Results:
             return None
 
     def _halves(self) -> Iterator[Tally[Any]]:
-        """The settled sheets in two halves; which is in which is drawn, and always the same."""
+        """Split the settled sheets into two random halves, with a fixed seed."""
         tally = self.analysis.tally
         sheets, times = tally.distinct()
         chosen = np.random.default_rng(0).binomial(times, 0.5)
@@ -244,12 +244,12 @@ class Results:
 
     @cached_property
     def evidence(self) -> list[Evidence]:
-        """What speaks loudest for a class, first what is surely more than chance."""
+        """The strongest evidence for classes, first what is certainly more than chance."""
         return strongest(self.analysis.model, self.analysis.statistics)[:STRONGEST]
 
     @property
     def verdict(self) -> str:
-        """Can it be used yet? In one sentence."""
+        """One sentence on whether the results can be used yet."""
         reports, largest = self.analysis.tally.reports, max(self.classes, key=lambda o: o.value)
         base = counted(reports)
         if self.accuracy is not None:
@@ -278,6 +278,6 @@ class Results:
 
 
 def _number(value: float) -> str:
-    """A number of people's own scale: no exponents where whole numbers do."""
+    """Format a number of a feature's scale, without exponents for large whole numbers."""
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.replace("-", "\u2212")

@@ -1,4 +1,4 @@
-"""A running server: its parts, and what it does by itself: settling, also after a last day."""
+"""A running server: its parts, and its background work: settling, also after the last day."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Server:
     access : Access
     analyses : Analyses
     limits, guesses : Limits
-        Of requests, and of codes that are tried.
+        Of requests, and of guessed codes and tokens.
     writer : Writer
         While the server runs.
     failing : str
-        Why the last look could not settle everything; empty where it could.
+        Why the last round of upkeep could not settle everything; empty if it could.
     """
 
     writer: Writer
@@ -65,7 +65,7 @@ class Server:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From the start to the end: what waits is written before this returns."""
+        """Run writer and upkeep; waiting reports are written before this returns."""
         self.writer = Writer(self.database, asyncio.get_running_loop())
         with suppress(
             SQLAlchemyError, DiscreetError, OSError
@@ -84,14 +84,14 @@ class Server:
     # ---------------------------------------------------------------- for routes
 
     async def survey(self, slug: str) -> Survey:
-        """A survey by its name, or a problem."""
+        """Find a survey by its name; refuse with ``not-found``."""
         found = self.surveys.known(slug) or await run_in_threadpool(self.surveys.find, slug)
         if found is None:
             raise Problem("not-found", "there is no survey of this name here")
         return found
 
     async def write(self, work: Callable[[], T]) -> T:
-        """Do something that writes, in the thread that writes."""
+        """Run work that writes in the writer's thread; return its result."""
         try:
             return await self.writer.run(work)
         except Busy:
@@ -100,7 +100,7 @@ class Server:
     # ---------------------------------------------------------------- settling
 
     async def settle(self, survey: Survey, least: int | None = None) -> int:
-        """Settle what waits now, if it is at least so many; how many reports were settled."""
+        """Settle what waits now, if enough waits; return the number of settled reports."""
         piece, total = Piece(0, last=False), 0
         smallest = survey.announcement.batch if least is None else least
         number = survey.number
@@ -117,13 +117,13 @@ class Server:
         return total
 
     async def tidy(self, tables: Sequence[Any] = ()) -> None:
-        """Remove what is left over; if somebody reads it just now, at the next look."""
+        """Remove deleted rows and the log; if they are in use, at the next upkeep."""
         self._untidy = True
         await run_in_threadpool(self.database.sweep, tables)
         self._untidy = not await self.write(self.database.tidy)
 
     async def erase(self) -> None:
-        """Remove what is left of deleted surveys in the files; if not now, at the next look."""
+        """Erase deleted surveys from the files; if not possible now, at the next upkeep."""
         if not await run_in_threadpool(is_pending, self.database):
             return
         if self.database.sqlite:
@@ -132,7 +132,7 @@ class Server:
             await run_in_threadpool(erase_deleted, self.database)
 
     async def _clean(self) -> None:
-        """At the start: what was settled by a process that was killed is forgotten by this one."""
+        """Clean up at the start what a killed process has left."""
         await self.write(lambda: clear_left_keys(self.database))
         await self.tidy()
         await self.erase()
@@ -153,7 +153,7 @@ class Server:
                 self.writer.put_back(number, seen, arrived)
 
     async def close(self, survey: Survey, note: Callable[[Any], None]) -> None:
-        """Close a survey and settle all that is left, however little it is."""
+        """Close a survey and settle all waiting reports, however few."""
 
         def work() -> None:
             with self.database.write() as connection:
@@ -164,7 +164,7 @@ class Server:
         await self.settle(survey, 1)
 
     async def _upkeep(self) -> None:
-        """Settle what waits, again and again; whatever fails is tried again and never ends this."""
+        """Settle what waits, repeatedly; failures are retried and never end the loop."""
         while True:
             failures: list[str] = []
             if not self._cleaned:
@@ -185,10 +185,10 @@ class Server:
             await asyncio.sleep(self.settings.settle_every)
 
     async def _settle_waiting(self, survey: Survey, state: str) -> None:
-        """Settle a survey where something may wait; all of it, however little, once it is closed.
+        """Settle a survey where reports may wait; all of them, however few, once it is closed.
 
-        The dates of a survey say every day anew that it takes no reports; it is not stored as
-        closed, since a clock that jumped ahead would close it for good.
+        A survey past its last day is not stored as closed: the dates are checked again every time,
+        since a clock that jumped ahead would otherwise close it permanently.
         """
         ended = state == "open" and survey.announcement.on(utc_day()) == "closed"
         closed = ended or state == "closed"
@@ -199,12 +199,12 @@ class Server:
         self._settled.add((survey.number, closed))
 
     def _waits(self, number: int) -> bool:
-        """Whether something waits for others, or until it has waited for long enough."""
+        """Whether reports of a survey wait: it has a batch key."""
         return any(survey == number for survey, _ in self.database.keys.batches())
 
 
 async def _attempt(work: Awaitable[T], failures: list[str]) -> T | None:
-    """The result of some work; where it fails, None, and the reason is added to ``failures``."""
+    """Return the result of some work; if it fails, add the reason to ``failures``."""
     try:
         return await work
     except SQLAlchemyError as error:
@@ -212,6 +212,6 @@ async def _attempt(work: Awaitable[T], failures: list[str]) -> T | None:
     except (DiscreetError, OSError) as error:
         failures.append(str(error))
     except Exception as error:
-        internal(error)  # prints where
+        internal(error)  # prints the place
         failures.append(f"internal error {type(error).__name__}")
     return None

@@ -1,9 +1,9 @@
-"""Reports that wait to be settled, sealed: the database cannot say what came with what.
+"""Sealed reports that wait to be settled: the database does not link reports and invitations.
 
 An arrival and the invitation spent on it are one row, sealed under the key of their batch. The row
 is found by marks, which are MACs of the id and of the invitation's hash under that key; all rows of
 a survey are equally long. Settling opens them and destroys the key: what is left of the rows in
-pages, indexes, logs, replicas and backups is then noise to everybody.
+pages, indexes, logs, replicas and backups can then no longer be decrypted.
 
 All functions run in a transaction in which the caller holds the survey alone
 (:func:`~discreet.server.database.exclusive`), except for those that only read.
@@ -48,7 +48,7 @@ __all__ = [
 REPORT = b"report|"  # kinds of marks, of one length
 CODE = b"invite|"
 HEAD = struct.Struct("<B32s16sqI")
-"""Whether there is an invitation, its hash, id and question of the report, bytes of its value."""
+"""Whether there is an invitation, its hash, id and question of the report, length of its value."""
 LENGTHEN = 64
 """A value beyond the longest of its survey, which a tally would refuse, is filled up to this."""
 
@@ -106,7 +106,7 @@ def _key_states(connection: sql.Connection, survey: int) -> dict[int, str]:
 def live_keys(
     connection: sql.Connection, survey: int, *, lost_allowed: bool = False
 ) -> dict[int, Key]:
-    """The keys under which arrivals may wait, by their numbers.
+    """Load the keys under which arrivals may wait, by their numbers.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def live_keys(
 
 
 def sealing_key(connection: sql.Connection, survey: int) -> Key:
-    """The key that seals new arrivals; a new one is on the disk before a row names it."""
+    """Get the key that seals new arrivals; a new key is on the disk before a row refers to it."""
     keys, states = keys_of(connection), _key_states(connection, survey)
     for number, state in states.items():
         if state == "sealing":
@@ -148,34 +148,34 @@ def sealing_key(connection: sql.Connection, survey: int) -> Key:
 
 
 def closed_keys(connection: sql.Connection, survey: int) -> list[int]:
-    """Numbers of the keys whose batch is being settled."""
+    """List the numbers of the keys whose batch is being settled."""
     states = _key_states(connection, survey)
     return [number for number, state in states.items() if state == "closed"]
 
 
 def read_age(connection: sql.Connection, survey: int) -> float:
-    """Seconds since as many as a batch wait: the age of the oldest key under which they do."""
+    """Read the age in seconds of the oldest key: how long at least one batch has waited."""
     keys, states = keys_of(connection), _key_states(connection, survey)
     live = [batch_key_name(survey, n) for n, state in states.items() if state != "spent"]
     return max(map(keys.read_age, live), default=0.0)
 
 
 def set_age(connection: sql.Connection, survey: int, seconds: float) -> None:
-    """Let the keys of a survey be so old: 0 while too few wait, more where some were kept back."""
+    """Set the age of a survey's keys: 0 while too few wait, more if some were kept back."""
     keys, states = keys_of(connection), _key_states(connection, survey)
     for number in (n for n, state in states.items() if state != "spent"):
         keys.set_age(batch_key_name(survey, number), seconds)
 
 
 def close_keys(connection: sql.Connection, survey: int) -> list[int]:
-    """Seal nothing more under the keys that there are; their numbers."""
+    """Close all keys to new arrivals; return their numbers."""
     live = [n for n, state in _key_states(connection, survey).items() if state != "spent"]
     _set_state(connection, survey, live, "closed")
     return live
 
 
 def retire_keys(connection: sql.Connection, survey: int, numbers: Iterable[int]) -> None:
-    """Mark keys under which nothing waits any more, so that they are destroyed after this."""
+    """Mark keys under which nothing waits any more as spent, to be destroyed after the commit."""
     _set_state(connection, survey, numbers, "spent")
 
 
@@ -186,9 +186,9 @@ def _set_state(connection: sql.Connection, survey: int, numbers: Iterable[int], 
 
 
 def destroy_keys(keys: Keys, survey: int, numbers: Iterable[int]) -> list[int]:
-    """Destroy keys that a committed transaction has retired; those that are gone now.
+    """Destroy keys that a committed transaction has retired; return the destroyed numbers.
 
-    What fails or does not happen is done by the next settling or start.
+    Failures are retried by the next settling or start.
     """
     destroyed = []
     for number in numbers:
@@ -232,7 +232,7 @@ def count_waiting(
     *,
     live_only: bool = True,
 ) -> int:
-    """How many reports are not settled, without those that were withdrawn.
+    """Count the reports that are not settled, without withdrawn ones.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def count_waiting(
 
 
 def _sealed(key: Key, arrival: Arrival, longest: int, live: bool = True) -> tuple[Any, ...]:
-    """A row without its survey; every body of a survey is equally long."""
+    """Seal an arrival as a row without its survey; all bodies of a survey are equally long."""
     row, code = arrival.row, arrival.code
     mark = key.mark(REPORT, row.id)
     head = HEAD.pack(code is not None, code or bytes(32), row.id, row.question, len(row.value))
@@ -274,14 +274,14 @@ def _opened(keys: Mapping[int, Key], row: Any) -> Waiting:
 
 
 def open_arrivals(rows: Sequence[Any], keys: Mapping[int, Key]) -> list[Waiting]:
-    """Stored rows, opened."""
+    """Open stored rows."""
     return [_opened(keys, row) for row in rows]
 
 
 def find_arrivals(
     connection: sql.Connection, survey: int, keys: Mapping[int, Key], ids: Iterable[bytes]
 ) -> dict[bytes, Waiting]:
-    """The arrivals of these ids, whichever key they wait under."""
+    """Find the arrivals with these ids, under any live key."""
     marks = [key.mark(REPORT, identity) for identity in ids for key in keys.values()]
     found = [_Stored._make(row) for row in among(connection, db.arrival, survey, marks)]
     return {waiting.arrival.row.id: waiting for waiting in open_arrivals(found, keys)}
@@ -290,7 +290,7 @@ def find_arrivals(
 def spent_in_arrivals(
     connection: sql.Connection, survey: int, keys: Mapping[int, Key], codes: Iterable[bytes]
 ) -> set[bytes]:
-    """Which of these invitations came with arrivals that wait."""
+    """Find the invitations among these that came with waiting arrivals."""
     marks = {key.mark(CODE, code): code for code in codes for key in keys.values()}
     here, found = db.arrival.c, set()
     ordered = sorted(marks)
@@ -323,9 +323,9 @@ def insert_arrivals(
 def withdraw_arrival(
     connection: sql.Connection, survey: int, keys: Mapping[int, Key], waiting: Waiting
 ) -> None:
-    """Delete what an arrival says: its invitation stays spent, and nothing of it is settled.
+    """Delete the answer of an arrival; its invitation stays spent, and nothing of it is counted.
 
-    Its row stays as long as it was, with the invitation and the id, which are written at settling.
+    Its row keeps its length, the invitation and the id, which are written at settling.
     """
     here = db.arrival.c
     where = (here.survey == survey, here.mark == waiting.mark)

@@ -1,4 +1,4 @@
-"""How a server runs, checked once."""
+"""Settings of a server, validated once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Settings"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What may be chosen about a server.
+    """Settings of a server.
 
     Parameters
     ----------
     base : str
-        The address under which people reach it, such as ``https://survey.example.org``.
+        The public address of the server, such as ``https://survey.example.org``.
     rate, burst : float
         Requests per second and at once from one address (:class:`~discreet.server.limits.Limits`).
     settle_every : float
-        Seconds between two looks whether enough reports wait to be settled.
+        Seconds between two rounds of upkeep, which settle where enough reports wait.
     contact : str
         For ``/.well-known/security.txt``: an address such as ``mailto:security@example.org``.
     """
@@ -42,5 +42,5 @@ class Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether people reach it by https."""
+        """Whether the server is reached by https."""
         return self.base.startswith("https://")

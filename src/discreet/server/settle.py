@@ -1,13 +1,13 @@
-"""Settling: arrivals become reports, in batches, so that nothing tells when or with what they came.
+"""Settling: arrivals become reports in batches, so that neither time nor invitation is linked.
 
 An arrival is one sealed row with the invitation that was spent on it. Settling breaks this tie: one
 transaction opens at least k arrivals, stores their reports in the order of their random ids and
-their invitations in the order of their hashes, and adds the reports to the tally. Whoever has the
-key and the database, before that, can join a report with its invitation.
+their invitations in the order of their hashes, and adds the reports to the tally. Before that, the
+key and the database together link a report with its invitation.
 
 Who settles is drawn, so that nobody who sends all other reports knows when the last one is among
 them: when 2k or more wait, whole batches of k are settled and k or more are kept back, a uniformly
-random choice. What is kept back is sealed anew under the next key; then the key is destroyed. When
+random choice. What is kept back is sealed again under the next key; then the key is destroyed. When
 k or more have waited for ``LONGEST_WAIT``, and at the close, all are settled.
 
 One act of settling ends with what waited when it began. What arrives meanwhile waits for the next
@@ -49,7 +49,7 @@ from discreet.server.tallies import fold
 PIECE = 2_000
 """Reports that are settled in one transaction, so that others do not wait long."""
 LONGEST_WAIT = 7 * 24 * 3600.0  # seconds
-"""So long after as many as a batch wait, all of them are settled."""
+"""After at least one batch has waited for this long, all waiting reports are settled."""
 
 __all__ = [
     "LONGEST_WAIT",
@@ -64,12 +64,12 @@ __all__ = [
 
 
 class Piece(NamedTuple):
-    """What one transaction of settling has done.
+    """The result of one transaction of settling.
 
     Parameters
     ----------
     settled : int
-        How many reports it settled.
+        Number of reports that it settled.
     last : bool
         Whether it ends its act: what arrived since the first piece waits for the next act.
     """
@@ -79,12 +79,12 @@ class Piece(NamedTuple):
 
 
 def smallest_pool(least: int) -> int:
-    """How many reports must wait so that a batch is settled and as many are kept back."""
+    """Compute how many reports must wait to settle one batch and keep back another."""
     return 2 * least if least > 1 else 1
 
 
 def settle(database: Database, number: int, collection: Collection, least: int) -> int:
-    """Settle what has arrived, if it is at least so many; how many reports were settled."""
+    """Settle what has arrived, if enough waits; return the number of settled reports."""
     piece, total = Piece(0, last=False), 0
     while not piece.last:
         piece = settle_piece(database, number, collection, least, begins=not total)
@@ -104,7 +104,7 @@ def settle_piece(
     *,
     begins: bool = True,
 ) -> Piece:
-    """Settle drawn reports in one transaction; none where too few wait.
+    """Settle randomly drawn reports in one transaction; none if too few wait.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def settle_piece(
     least : int
         No batch is smaller than this, and at least as many are kept back; 1 settles all.
     seen : mapping, optional
-        What else happened since the last time, by kind: repetitions and refusals. It is published
-        together with the batch.
+        Repetitions and refusals since the last settling, by kind; published together with the
+        batch.
     begins : bool, default True
         Whether this is the first piece of its act. Later ones go on with what waited then.
     """
@@ -161,7 +161,7 @@ def settle_piece(
 
 
 def _piece_size(connection: sql.Connection, number: int, least: int) -> int:
-    """Reports of one transaction: whole batches, and where all are settled one at least."""
+    """Compute the reports per transaction: whole batches; at least one batch if all are settled."""
     if least > 1:
         return max(PIECE // least, 1) * least
     announced = sql.select(db.survey.c.announcement).where(db.survey.c.number == number)
@@ -170,10 +170,10 @@ def _piece_size(connection: sql.Connection, number: int, least: int) -> int:
 
 
 def _too_few(connection: sql.Connection, number: int, least: int, pool: int) -> bool:
-    """Whether too few wait; where any number will do, withdrawn reports count, too.
+    """Whether too few reports wait; without a minimum, withdrawn reports count, too.
 
-    ``LONGEST_WAIT`` begins when as many as a batch wait: otherwise who adds all but one of them to
-    an old report would see that one alone.
+    ``MAX_WAIT_SECONDS`` starts when a whole batch waits: otherwise somebody who adds all other
+    reports to an old one would learn that report.
     """
     if pool <= 1:
         return count_waiting(connection, number, 1, live_only=False) == 0
@@ -186,7 +186,7 @@ def _too_few(connection: sql.Connection, number: int, least: int, pool: int) -> 
 def _keep_back(
     connection: sql.Connection, number: int, kept: Sequence[Waiting], age: float
 ) -> None:
-    """Seal what is kept back under the next key, which is as old as the last one."""
+    """Seal the arrivals kept back under the next key, which inherits the age of the last one."""
     if kept:
         here = db.survey.c
         query = sql.select(here.longest).where(here.number == number)
@@ -197,7 +197,7 @@ def _keep_back(
 def _take_out(
     connection: sql.Connection, number: int, closed: Sequence[int], size: int | None
 ) -> list[Waiting]:
-    """Open and delete what waits under closed keys: all, or so many with the smallest marks.
+    """Open and delete the arrivals under closed keys: all, or ``size`` with the smallest marks.
 
     The marks are MACs under secret keys: those with the smallest ones are a uniformly random choice
     to everybody who does not have the keys.
@@ -216,7 +216,7 @@ def _take_out(
 
 
 def _store(connection: sql.Connection, number: int, rows: Sequence[Row]) -> list[Row]:
-    """Insert reports in the order of their ids; those that were not there before."""
+    """Insert reports in the order of their ids; return those that were not stored before."""
     known = among(connection, db.report, number, [row.id for row in rows])
     stored = {bytes(identity) for identity, _, _ in known}
     new = [row for row in rows if row.id not in stored]
@@ -225,7 +225,7 @@ def _store(connection: sql.Connection, number: int, rows: Sequence[Row]) -> list
 
 
 def _spend(connection: sql.Connection, number: int, codes: Sequence[bytes]) -> None:
-    """Write spent invitations anew, in the order of their hashes."""
+    """Delete spent invitations and insert them again, in the order of their hashes."""
     here = db.invitation.c
     for start in range(0, len(codes), PIECE):
         some = codes[start : start + PIECE]
@@ -237,7 +237,7 @@ def _spend(connection: sql.Connection, number: int, codes: Sequence[bytes]) -> N
 
 
 def clear_keys(database: Database, number: int, *, orphans: bool = False) -> None:
-    """Destroy the spent keys of a survey, and forget that they were there.
+    """Destroy the spent keys of a survey and delete their rows.
 
     ``orphans`` are keys that no transaction has committed, of processes that were killed.
     """
@@ -247,7 +247,7 @@ def clear_keys(database: Database, number: int, *, orphans: bool = False) -> Non
 
 
 def clear_left_keys(database: Database) -> None:
-    """At a start: destroy the keys that processes which were killed have left."""
+    """Destroy the keys that killed processes have left; called at the start."""
     with database.read() as connection:
         named = set(connection.execute(sql.select(db.batch_key.c.survey).distinct()).scalars())
     for number in sorted(named | {survey for survey, _ in database.keys.batches()}):
@@ -255,7 +255,7 @@ def clear_left_keys(database: Database) -> None:
 
 
 def publish(connection: sql.Connection, number: int, settled: int, seen: Mapping[str, int]) -> None:
-    """Move the numbers that anybody may watch."""
+    """Update the public counters."""
     here, gone = db.tally.c, db.withdrawn.c.survey
     connection.execute(
         sql.update(db.tally)
@@ -289,10 +289,10 @@ def withdraw(
 ) -> Literal["withdrawn", "closed", "not-found"]:
     """Delete a report and leave its id as withdrawn, unless the survey is closed.
 
-    What waits is emptied and marked; its id is written down when it would have been settled.
+    A waiting arrival is emptied and marked; its id is stored when it would have been settled.
 
-    What was withdrawn before stays so. After the close the count is final, as people were told; a
-    next wave may follow from it already.
+    A report that was withdrawn before stays so. After the close the count is final, as announced;
+    the next wave may already follow from it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The surveys of a server: made, opened, closed, deleted; read once and remembered."""
+"""Surveys of a server: created, opened, closed, deleted; read once and cached."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 SIMULATED = "-simulated"
-"""How the names of collections of invented people end, and no others."""
+"""Suffix of the names of simulated collections, reserved for them."""
 
 
 def utc_day() -> date:
-    """Today; nothing here asks for a more exact time."""
+    """Get the current day in UTC; the server uses no more exact time."""
     return datetime.now(UTC).date()
 
 
@@ -46,7 +46,7 @@ class Survey:
     Parameters
     ----------
     number : int
-        In the database; never given twice.
+        In the database; never used again.
     slug : str
         In the address.
     collection : Plan or Questionnaire
@@ -67,21 +67,21 @@ class Survey:
         return self.announcement.entry == "invited"
 
     def title(self, tag: str = "") -> str:
-        """What people read above it, in a language or in its own; else its name."""
+        """Return the title in a language or the announcement's own; else the name."""
         words = self.announcement.words
         own = words.get(tag) or words.get(self.announcement.language)
         return (own.title if own else "") or self.slug
 
     @property
     def simulated(self) -> bool:
-        """Whether its people are invented."""
+        """Whether its respondents are simulated."""
         return self.slug.endswith(SIMULATED)
 
 
 def create(
     connection: sql.Connection, collection: Any, announcement: Announcement, invented: bool = False
 ) -> int:
-    """Store a new survey as a draft; its number.
+    """Store a new survey as a draft; return its number.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def create(
     collection : Plan or Questionnaire
     announcement : Announcement
     invented : bool, default False
-        Whether its people are, which its name then says.
+        Whether its respondents are simulated; its name must then end in ``-simulated``.
     """
     announcement.check(collection)
     if announcement.name.endswith(SIMULATED) != invented:
@@ -111,14 +111,14 @@ def create(
 
 
 def set_state(connection: sql.Connection, number: int, state: str) -> None:
-    """Open or close; nobody adds arrivals meanwhile."""
+    """Set the state of a survey; arrivals are locked out meanwhile."""
     exclusive(connection, number)
     here = db.survey.c.number
     connection.execute(sql.update(db.survey).where(here == number).values(state=state))
 
 
 def stored_state(connection: sql.Connection, number: int) -> str | None:
-    """draft, open or closed; None where it is not there any more."""
+    """Read the stored state: draft, open or closed; None if the survey was deleted."""
     here = db.survey.c
     found: str | None = connection.execute(
         sql.select(here.state).where(here.number == number)
@@ -127,7 +127,7 @@ def stored_state(connection: sql.Connection, number: int) -> str | None:
 
 
 def delete(connection: sql.Connection, number: int) -> None:
-    """Delete a survey and everything in it; its keys and its bytes are destroyed after that."""
+    """Delete a survey with all its rows; its keys and bytes are destroyed afterwards."""
     exclusive(connection, number)
     for table in db.OF_A_SURVEY:
         connection.execute(sql.delete(table).where(table.c.survey == number))
@@ -138,7 +138,7 @@ def delete(connection: sql.Connection, number: int) -> None:
 
 
 class Surveys:
-    """The surveys of a database by their names; what cannot change is read once.
+    """Cache of the surveys of a database by name; what cannot change is read once.
 
     Parameters
     ----------
@@ -148,18 +148,18 @@ class Surveys:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._known: dict[str, Survey] = {}
-        self._published: set[int] = set()  # numbers; what was opened is never a draft again
+        self._published: set[int] = set()  # numbers; an opened survey stays published
 
     def known(self, slug: str) -> Survey | None:
-        """A survey that was read before."""
+        """Get a survey from the cache."""
         return self._known.get(slug)
 
     def forget(self, slug: str) -> None:
-        """Read it again the next time."""
+        """Remove a survey from the cache."""
         self._known.pop(slug, None)
 
     def find(self, slug: str) -> Survey | None:
-        """A survey by its name."""
+        """Find a survey by its name; None if there is none."""
         survey = self._known.get(slug)
         return survey or self._read(slug)
 
@@ -175,7 +175,7 @@ class Surveys:
         return survey
 
     def state(self, survey: Survey, day: date | None = None) -> str | None:
-        """draft, open or closed today; None where it is not there any more."""
+        """Read the state today: draft, open or closed; None if the survey was deleted."""
         with self.database.read() as connection:
             stored = stored_state(connection, survey.number)
         if stored is None:
@@ -187,7 +187,7 @@ class Surveys:
         return survey.number in self._published
 
     def published(self, survey: Survey) -> bool:
-        """Whether a survey was opened at some time; a draft concerns its collector alone."""
+        """Whether a survey was ever opened; drafts are visible to their collectors only."""
         with self.database.read() as connection:
             state = stored_state(connection, survey.number)
         if state is None:
@@ -197,7 +197,7 @@ class Surveys:
         return state not in (None, "draft")
 
     def all(self) -> list[tuple[Survey, str]]:
-        """Every survey with its stored state, in the order of their names."""
+        """List all surveys with their stored states, ordered by name."""
         with self.database.read() as connection:
             rows = connection.execute(sql.select(db.survey).order_by(db.survey.c.slug)).all()
         found = []

@@ -1,7 +1,7 @@
-"""The tally of a survey in the database: what its settled reports add up to, at every commit.
+"""The tally of a survey in the database, equal to the sum of its settled reports at every commit.
 
 Sums and counts are integers in two blobs; whole answers (sheets) have a table of their own, one
-row for each different answer. ``version`` grows with every change.
+row per distinct answer. ``version`` increases with every change.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ STREAMED = 50_000
 
 @dataclass(frozen=True)
 class Published:
-    """Numbers that move when reports are settled, and at no other time.
+    """Public counters, which change only when reports are settled.
 
     Parameters
     ----------
     version : int
-        Grows with every change of the tally.
+        Increases with every change of the tally.
     settled, repeated, withdrawn : int
         Reports that were ever settled; deliveries of a known report; withdrawals.
     """
@@ -44,7 +44,7 @@ class Published:
 
 
 def start(connection: sql.Connection, number: int, collection: Collection) -> None:
-    """The empty tally of a new survey."""
+    """Create the empty tally of a new survey."""
     empty: Tally[Any] = Tally(collection)
     row = {"version": 0, "settled": 0, "repeated": 0, "withdrawn": 0}
     connection.execute(sql.insert(db.tally).values(survey=number, **row, **_blobs(empty)))
@@ -56,7 +56,7 @@ def _blobs(tally: Tally[Any]) -> dict[str, bytes]:
 
 
 def _added_up(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
-    """The tally without its whole answers, and without names of reports."""
+    """Load the tally without sheets and without ids of reports."""
     columns = (db.tally.c.counted, db.tally.c.sums)
     counted, sums = connection.execute(
         sql.select(*columns).where(db.tally.c.survey == number)
@@ -74,7 +74,7 @@ def fold(
     rows: Sequence[Any],
     sign: int = 1,
 ) -> None:
-    """Add stored rows to the tally, or with ``sign=-1`` take them away."""
+    """Add stored rows to the tally, or subtract them with ``sign=-1``."""
     change: Tally[Any] = Tally(collection)
     for question, _, matrix in matrices_of(collection, rows):
         change.add_values(question, matrix)
@@ -112,7 +112,7 @@ def _fold_whole(
 
 
 def load(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
-    """The whole tally, with the smallest ids of its reports as their sample."""
+    """Load the complete tally, with the smallest ids of its reports as the sample."""
     stored = _added_up(connection, number, collection)
     tally: Tally[Any] = Tally(collection)
     for question, channel in enumerate(collection.questions):
@@ -140,7 +140,7 @@ def load(connection: sql.Connection, number: int, collection: Collection) -> Tal
 
 
 def published(connection: sql.Connection, number: int) -> Published:
-    """The numbers that anybody who watches may see."""
+    """Read the public counters."""
     here = db.tally.c
     found = connection.execute(
         sql.select(here.version, here.settled, here.repeated, here.withdrawn).where(
@@ -151,7 +151,7 @@ def published(connection: sql.Connection, number: int) -> Published:
 
 
 def stored_rows(connection: sql.Connection, number: int) -> Any:
-    """All settled reports in the order of their ids, in pieces: lists of (id, question, value)."""
+    """Yield all settled reports in the order of their ids, as lists of (id, question, value)."""
     here, last = db.report.c, b""
     while True:
         query = (
@@ -168,7 +168,7 @@ def stored_rows(connection: sql.Connection, number: int) -> Any:
 
 
 def recounted(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
-    """What the stored reports add up to, counted anew."""
+    """Recount the stored reports into a new tally."""
     tally: Tally[Any] = Tally(collection)
     for rows in stored_rows(connection, number):
         for question, _, matrix in matrices_of(collection, rows):

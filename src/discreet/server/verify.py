@@ -1,4 +1,4 @@
-"""What ``discreet verify URL`` compares: a page that is served, with the one of this release."""
+"""Comparison of a served page with that of this release, for ``discreet verify URL``."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Fetch = Callable[[str], tuple[int, bytes, str]]
 
 @dataclass(frozen=True)
 class Compared:
-    """One file that was compared.
+    """The comparison of one file.
 
     Parameters
     ----------
     name : str
     same : bool
     detail : str
-        What differs, for people.
+        Description of the difference.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Compared:
 
 
 def split_address(url: str) -> tuple[str, str]:
-    """Server and name of a survey, from the link that respondents have.
+    """Split the respondents' link into server and name of the survey.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compare
         Of a survey on a server, or of the same page on another host; with ``#d=…`` the announcement
         must have that digest.
     fetch : callable
-        From an address to (status, body, content policy).
+        Returns (status, body, content policy) of an address.
     bundle : Bundle, optional
-        What to compare with; that of this release if not given.
+        The expected page; that of this release if not given.
     """
     made = bundle or Bundle()
     address = url.partition("#")[0]
@@ -112,7 +112,7 @@ def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compare
 
 
 def _announced(address: str, wanted: str, fetch: Fetch) -> list[Compared]:
-    """Whether announcement and document are those that the link and the announcement name."""
+    """Verify announcement and document against the digests in the link and announcement."""
     (status, told, _), (other, body, _) = fetch(address), fetch(f"{address}/document")
     if status != 200 or other != 200:
         return [Compared("announcement", False, f"the collector answers {max(status, other)}")]

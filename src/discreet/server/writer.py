@@ -1,8 +1,8 @@
-"""The one thread that writes: it takes all that waits, one transaction, then answers everyone.
+"""The writing thread: it stores all waiting reports in one transaction, then answers their senders.
 
-Reports that wait are written together (group commit), so that one sync of the disk serves many.
-Everything else that writes (settling, batches, withdrawals) comes in between as a job. A report
-that could not be written is answered with a problem; its sender tries again, which ids make safe.
+Waiting reports are written together (group commit), so that one sync of the disk serves many.
+All other writes (settling, batches, withdrawals) run in between as jobs. A report that could not be
+written is answered with a problem; its sender can safely send it again, since its id is the same.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ T = TypeVar("T")
 GROUP = 512
 """Reports of one transaction at most."""
 QUEUE = 4096
-"""Reports that may wait; more are told to come again."""
+"""Reports that may wait; further ones are refused as ``busy``."""
 
 
-class Busy(Exception):  # noqa: N818 - a state, told to the sender
-    """Too many wait already."""
+class Busy(Exception):  # noqa: N818 - a state, reported to the sender
+    """The queue of the writer is full, or the writer is stopping."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Writer:
     ----------
     database : Database
     loop : event loop
-        In which those who wait are answered.
+        In which waiting senders are answered.
     today : callable, optional
         The day in UTC.
 
@@ -92,7 +92,7 @@ class Writer:
     # ---------------------------------------------------------------- from the event loop
 
     def send(self, survey: Survey, report: Report, code: bytes | None) -> asyncio.Future[str]:
-        """Hand a report over; the future is what became of it, once that is on the disk."""
+        """Queue a report; the future is its outcome, once that is on the disk."""
         if len(self._sent) >= QUEUE or self._stopping:
             raise Busy
         answer: asyncio.Future[str] = self.loop.create_future()
@@ -102,7 +102,7 @@ class Writer:
         return answer
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Do something else that writes, between two groups of reports."""
+        """Run another write between two groups of reports."""
         answer: asyncio.Future[T] = self.loop.create_future()
         with self._wake:
             if self._stopping:
@@ -112,23 +112,23 @@ class Writer:
         return answer
 
     def refused(self, survey: Survey, kind: str) -> None:
-        """Remember that a report was refused; it is published at the next settling."""
+        """Count a refused report; the count is published at the next settling."""
         with self._wake:
             self.seen.setdefault(survey.number, Counter())[kind] += 1
 
     def take_seen(self, number: int) -> Counter[str]:
-        """What happened since the last settling; it is forgotten here."""
+        """Return and clear the repetitions and refusals since the last settling."""
         with self._wake:
             return self.seen.pop(number, Counter())
 
     def put_back(self, number: int, seen: Counter[str], arrived: int) -> None:
-        """What could not be settled waits for the next time."""
+        """Restore counts after a failed settling, for the next one."""
         with self._wake:
             self.seen[number] = self.seen.get(number, Counter()) + seen
             self.arrived[number] += arrived
 
     def probe(self) -> None:
-        """Write what changes nothing, as a job: whether reports can be stored again."""
+        """Check that reports can be stored again, by a write that changes nothing (as a job)."""
         with self.database.write() as connection:
             connection.execute(sql.update(db.survey).values(state=db.survey.c.state))
         self.database.keys.probe()  # a full disk may have room in the log, and none for a new key
@@ -165,7 +165,7 @@ class Writer:
         return [(one, (outcome, None)) for one, outcome in zip(group, made, strict=True)]
 
     def _write(self, group: Sequence[_Sent]) -> list[str]:
-        """One transaction for reports to any number of surveys."""
+        """Write reports to any number of surveys in one transaction."""
         outcomes = [""] * len(group)
         by_survey: dict[int, list[int]] = {}
         for place, one in enumerate(group):
@@ -198,7 +198,7 @@ class Writer:
     def _answer(self, answers: Sequence[tuple[asyncio.Future[Any], Any, Any]]) -> None:
         def tell() -> None:
             for future, made, error in answers:
-                if future.done():  # its sender has left
+                if future.done():  # its sender has disconnected
                     continue
                 if error is None:
                     future.set_result(made)
@@ -207,7 +207,7 @@ class Writer:
 
         try:
             self.loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # the loop has ended: nobody waits any more
+        except RuntimeError:  # the loop has ended: no sender waits any more
             return
 
 

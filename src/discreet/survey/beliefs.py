@@ -1,7 +1,7 @@
-"""What somebody who reads a sheet may know beforehand, and what the sheet adds to it.
+"""Prior knowledge of an attacker who reads sheets, and the posterior after reading one.
 
 Knowledge has the shape of a Naive Bayes model: a law of the target, and for each question a law of
-its answers given the target. A stated prior is the special case in which the target tells nothing.
+its answers given the target. A stated prior is the special case of independent answers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from discreet.survey.questionnaire import Questionnaire
 __all__ = ["Attacker", "Beliefs"]
 
 LARGEST_BLOCK = 10
-"""Groups whose personal answers may depend on each other: 2^10 sets of them are gone through."""
+"""Groups whose personal answers may depend on each other: 2^10 subsets of them are enumerated."""
 
 
 def refuse_pairs(model: NaiveBayesModel) -> None:
-    """Refuse a model of which answers are not independent within a class."""
+    """Refuse a model with tables of pairs: its answers are not independent within a class."""
     if model.pairs:
         raise SchemaError(
             "the model has tables of pairs of features, whose answers are not independent "
@@ -75,7 +75,7 @@ class Beliefs:
 
     @classmethod
     def of_model(cls, questionnaire: Questionnaire, model: NaiveBayesModel) -> Beliefs:
-        """What a released model says; answers that it ignores count as impossible."""
+        """Take a released model's probabilities; answers that it ignores are impossible."""
         if model.schema.digest != questionnaire.schema.digest:
             raise SchemaError("the model was trained for other questions than these")
         refuse_pairs(model)
@@ -123,7 +123,7 @@ class Beliefs:
 
 
 def _probabilities(name: str, labels: Sequence[str], stated: Any) -> Floats:
-    """A law as somebody wrote it down, or an error that says what is wrong with it."""
+    """Parse stated probabilities, or raise an error that names the fault."""
     numbers = list(stated) if isinstance(stated, Sequence | np.ndarray) else [stated]
     plain = (float, int, np.number)
     kept = [one for one in numbers if isinstance(one, plain) and not isinstance(one, bool)]
@@ -138,7 +138,7 @@ def _probabilities(name: str, labels: Sequence[str], stated: Any) -> Floats:
 
 
 class Attacker:
-    """Somebody with these beliefs who reads whole sheets.
+    """The posterior of an attacker with these beliefs who reads whole sheets.
 
     Groups whose personal answers depend on each other form a block; nearly always a block is one
     group. Given the target the blocks are independent, and in each some of the groups are true and

@@ -75,7 +75,7 @@ def prepared(
     personal: Mapping[str, Any] | None,
     by_hand: bool,
 ) -> Integers:
-    """Checked answers as one row of numbers; a person's own personal answers stand after them."""
+    """Encode checked answers as one row; the person's own personal answers follow them."""
     cells = _row(questionnaire, record)
     asked = [n for g in questionnaire.groups if g.model == "unrelated" for n in g.questions]
     if by_hand:

@@ -1,4 +1,4 @@
-"""How a questionnaire is written down: versioned JSON, and the same in YAML."""
+"""Questionnaires as versioned JSON documents."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class QuestionnaireBody(Body):
 
 
 def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
-    """Plain values of a questionnaire, in the one way its digest is taken of."""
+    """Plain values of a questionnaire, in the canonical form of its digest."""
     schema = questionnaire.schema
     single = {law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1}
     shuffled = questionnaire.shuffled
@@ -130,7 +130,7 @@ def _question(
 
 
 def questionnaire_of(text: str | bytes) -> Questionnaire:
-    """Read a questionnaire and explain what is wrong with it."""
+    """Parse a questionnaire; errors name the fault and the fix."""
     from discreet.survey.questionnaire import VERSION
 
     body = load(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)

@@ -1,4 +1,4 @@
-"""A form to print: the respondent draws with dice or cards and ticks what comes out.
+"""Paper forms: the respondent draws with dice or cards and ticks the result.
 
 The channel is that of the software; what it promises rests on the respondent's own draw. The texts
 are those of the respondent's page on the web, in its languages, or in any other by a file.
@@ -25,7 +25,7 @@ from discreet.survey.questionnaire import Questionnaire
 __all__ = ["Wording", "form_of", "instructions", "texts_in"]
 
 MOST = 10_000
-"""Numbers that somebody may be asked to draw from: four ten-sided dice."""
+"""Most numbers that a respondent draws from: four ten-sided dice."""
 
 PAGE = """<!doctype html>
 <html lang="{language}" dir="{direction}">
@@ -194,7 +194,7 @@ def _steps(
 def _means(
     questionnaire: Questionnaire, names: list[str], weights: tuple[int, ...], said: Wording
 ) -> str:
-    """Which numbers stand for which answers."""
+    """List the range of numbers that means each answer."""
     labels = itertools.product(*(said.answers(questionnaire, name) for name in names))
     found, below = [], 0
     for label, weight in zip(labels, weights, strict=True):

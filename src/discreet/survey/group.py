@@ -20,7 +20,7 @@ __all__ = ["Group", "GroupBody", "Model", "channels_of"]
 Model = Literal["unrelated", "related"]
 Number = int | float | str
 ROOM = Fraction(1001, 1000)
-"""By how much groups with a belief must at least be allowed to change odds; less is useless."""
+"""Least odds ratio that groups with a belief need; less reveals too little to estimate."""
 
 
 @dataclass(frozen=True)

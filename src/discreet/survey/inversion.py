@@ -1,4 +1,4 @@
-"""Tally to estimates: the share of any predicate over the answers, and the Statistics of a model.
+"""Estimates from a tally: the share of any predicate, and the Statistics of a model.
 
 For a predicate A every sheet r gets a score h(r) with E[h(r) | true answers] = A(true answers);
 their sum is unbiased for the number of people for whom A holds (docs/maths.md). h is
@@ -185,7 +185,7 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
         counts, noise = _counted(tally, (target, name))
         opposed = 0.0
         if survey.group_of(name) != survey.group_of(target):
-            # the noise of the answers alone is what is left of it in sums over the classes
+            # of the cells' noise only that of the answers remains in sums over the classes
             _, of_answers = _counted(tally, (name,))
             left = float(of_answers.sum()) / max(float(noise.sum()), TINY)
             opposed = min(max(1.0 - left, 0.0), 1.0)
@@ -224,7 +224,7 @@ def _people(tally: Tally[Questionnaire]) -> int:
 
 @dataclass(frozen=True)
 class SharePrecision:
-    """The standard error of an estimated share, at most.
+    """Upper bound on the standard error of an estimated share.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class SharePrecision:
 def precision_of(
     questionnaire: Questionnaire, respondents: int, predicates: Sequence[str] = ()
 ) -> list[SharePrecision]:
-    """How precise shares can be expected to be, worst first.
+    """Compute upper bounds on the standard errors of shares, worst first.
 
     Without predicates: of every answer to every question, and of every combination of an answer
     with an answer to the target, which is what a model is made of.

@@ -1,4 +1,4 @@
-"""How private a survey is: the published measure (MRR), and beside it what can be relied on.
+"""Privacy of a survey: the published measure (MRR), and a sound one next to it.
 
 PSE, "privacy of a single entry", is the chance that a guess drawn from the posterior is wrong::
 
@@ -87,7 +87,7 @@ def rec_unknown(sent: Floats, recovered: Floats) -> float:
 
 @dataclass(frozen=True)
 class Privacy:
-    """Of one question, or the smallest of a group.
+    """Privacy figures of one question, or the worst of a group.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ class Measure:
 
     @property
     def epsilon(self) -> float:
-        """Of the whole sheet."""
+        """Local-DP loss of the whole sheet."""
         return total_above(self.epsilons)
 
 
 def measure(questionnaire: Questionnaire, beliefs: Beliefs | None = None) -> Measure:
-    """Measure a questionnaire.
+    """Measure the privacy of a questionnaire.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ __all__ = ["Predicate"]
 LARGEST = 1 << 22
 """Combinations of answers that a predicate may distinguish."""
 DEEPEST = 100
-"""Parentheses inside each other."""
+"""Most parentheses nested inside each other."""
 
 COMPARED = "=, !=, in (…) or not in (…)"
 OPERATORS = f"answers are compared by {COMPARED} only: list the answers that you mean"
@@ -107,7 +107,7 @@ def _sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...
 
 
 class _Reader:
-    """Recursive descent; every part is a table that broadcasts over all questions named."""
+    """Recursive descent; each rule returns a table that broadcasts over all questions named."""
 
     def __init__(self, questionnaire: Questionnaire, text: str) -> None:
         self.questionnaire, self.text, self.at, self.depth = questionnaire, text, 0, 0
@@ -178,7 +178,7 @@ class _Reader:
         return ~found if negated else found
 
     def inner(self) -> Booleans:
-        """What stands in parentheses."""
+        """Parse an expression in parentheses."""
         self.take("open")
         self.depth += 1
         if self.depth > DEEPEST:

@@ -1,4 +1,4 @@
-"""What a questionnaire promises its respondents, as a Guarantee and in one sentence."""
+"""Guarantee of a questionnaire, and the same in one sentence for respondents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNRELATED = "the personal answers have the stated law and nothing to do with the
 
 
 def promise_of(questionnaire: Questionnaire) -> Guarantee:
-    """Sum of the groups' losses for replacing all answers of one person."""
+    """Make the guarantee: the groups' losses add up for replacing all answers of one person."""
     each = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
     return Guarantee(
         total_above(questionnaire.epsilons),
@@ -58,7 +58,7 @@ def promise_of(questionnaire: Questionnaire) -> Guarantee:
 
 
 def _reasons(questionnaire: Questionnaire) -> list[str]:
-    """Why there is no epsilon, where there is none."""
+    """List the reasons why there is no epsilon; empty if there is one."""
     found = []
     for group, channel in zip(questionnaire.groups, questionnaire.channels, strict=True):
         related = isinstance(channel, Related)
@@ -87,10 +87,7 @@ def _about_the_sheet(questionnaire: Questionnaire) -> str:
     if not reasons:
         return odds_sentence("your sheet", total)
     if any(reason.startswith("no protection") for reason in reasons):
-        return (
-            "You may rely on nothing for the questions whose theta is 1: those answers are sent "
-            "as they are."
-        )
+        return "Questions with theta = 1 are not protected: your answers are sent unchanged."
     if OWN in reasons:
         return (
             "Your sheet alone leaves open which questions you answered, but there is no epsilon: "
@@ -99,5 +96,5 @@ def _about_the_sheet(questionnaire: Questionnaire) -> str:
         )
     return (
         "Your sheet alone leaves open whether it is true, but there is no epsilon: it rules some "
-        "answers out, so whoever already knows a little about you may learn the rest."
+        "answers out, so someone who already knows a little about you may learn the rest."
     )

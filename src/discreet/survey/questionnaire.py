@@ -1,7 +1,7 @@
 """The public description of a randomized-response survey, and what it promises.
 
-Everybody may read it: the private questions, the personal ones that may be answered in their
-place, the groups, and for each group how often the truth is sent.
+It is public: the private questions, the personal ones that may be answered in their place, the
+groups, and for each group how often the truth is sent.
 
 >>> from discreet import Categorical, Schema
 >>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], "sick", ["no", "yes"])
@@ -267,7 +267,7 @@ class Questionnaire(CollectionDocument):
 
     @cached_property
     def channels(self) -> tuple[Response, ...]:
-        """What randomizes each group."""
+        """The mechanism of each group."""
         waiting = [group for group in self.groups if group.epsilon == "shuffled"]
         if not waiting:
             return self._channels(self.groups)
@@ -320,7 +320,7 @@ class Questionnaire(CollectionDocument):
 
     @cached_property
     def blanket(self) -> AnyBlanket:
-        """What a sheet hides in where it is shuffled."""
+        """The blanket of a sheet: the part of its distribution that all answers share."""
         return self._blanket(self.channels)
 
     def _blanket(self, channels: Sequence[Response]) -> AnyBlanket:
@@ -343,7 +343,7 @@ class Questionnaire(CollectionDocument):
             if self.spanning or not isinstance(channel, Unrelated):
                 return None
             least, second = channel.two_least
-            if least == 1:  # nothing to answer: everybody sends the same
+            if least == 1:  # one answer only: every sheet is the same
                 continue
             groups.append((float(channel.theta_exact), float(least), float(second)))
         return SheetBlanket(tuple(groups)) if groups else None
@@ -443,7 +443,7 @@ class Questionnaire(CollectionDocument):
 
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
-        """Read the same from YAML. Words stay words: yes and no are answers, not true and false."""
+        """Read the same from YAML. yes and no stay words, not true and false."""
         from discreet.documents import json_of_yaml
         from discreet.survey.files import questionnaire_of
 

@@ -1,4 +1,4 @@
-"""The accuracy of a classifier on people whose records are randomized, from their sheets alone.
+"""Accuracy of a classifier, estimated from randomized sheets alone.
 
 A sheet on which the classifier is right may be a true one or a decoy. MRR, 3.4, for one group::
 
@@ -40,9 +40,9 @@ __all__ = ["Accuracy", "accuracy_on_sheets"]
 ENUMERATED = 1 << 20
 """Different sheets up to which the accuracy on decoys is exact; beyond that it is drawn."""
 DRAWS = 64
-"""Decoys that are drawn for each person then; what they add is in the interval."""
+"""Decoys drawn per person then; the interval includes their variance."""
 INVENTED = 256
-"""Invented people who then show how large the variance is."""
+"""Invented respondents from whom the variance is then estimated."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Accuracy:
     accuracy : float
         From 0 to 1.
     unbiased : float
-        Before it was moved into [0, 1]: averages of it are right.
+        Before clipping to [0, 1]; its mean is right.
     interval : (float, float)
     level : float
     observed : float
@@ -90,10 +90,10 @@ def accuracy_on_sheets(
         Of sheets to a questionnaire with the same questions and answers.
     level : float, default 0.95
     personal_hits : (hits, people), optional
-        On how many of so many people's personal answers the model was right, in place of the
-        public law; of people who send no sheet. One unrelated-question group only.
+        Hits of the model on the personal answers of people who send no sheet, in place of the
+        public law. One unrelated-question group only.
     random_state : None, int or Random
-        Only where there are so many different sheets that decoys have to be drawn.
+        Only where the sheets cannot be enumerated, so that decoys are drawn.
     """
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1")

@@ -1,4 +1,4 @@
-"""How uncertain an estimated share is: what the public channel adds, and what people add.
+"""Variance of an estimated share: from the public channel and from sampling respondents.
 
 Every sheet has a score h whose mean over sheets is the share (``survey/inversion.py``). A person
 with true answers x contributes the variance E[h^2 | x] - A(x): known for every x, since the channel
@@ -21,9 +21,9 @@ from discreet.errors import EstimationError
 __all__ = ["ChannelVariance", "Estimate", "score_interval"]
 
 TYPICAL = 4
-"""Sheets that the variance at uniform answers counts for, beside those that were sent."""
+"""Weight of the variance at uniform answers, in sheets, next to the sheets that were sent."""
 STEPS = 50
-"""Halvings of [0, 1] in which the end of an interval is found."""
+"""Bisections of [0, 1] for each end of an interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Estimate:
 
     @property
     def noise(self) -> float:
-        """Variance of ``count`` that the randomization adds, for these very people."""
+        """Variance of ``count`` that the randomization adds, for these respondents."""
         noise = self.channel.noise(self.share, self.count, self.extra, self.people)
         return self.people * float(noise)
 

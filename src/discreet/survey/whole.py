@@ -1,4 +1,4 @@
-"""What whole sheets say beyond their tables: the classifier under which they are most likely.
+"""Maximum-likelihood Naive Bayes from whole randomized sheets, by EM.
 
 A sheet is true as a whole or drawn as a whole, and drawn ones are spread over all answers while
 true ones are alike. So which sheets are probably true can be told from all of their answers
@@ -8,7 +8,7 @@ sheet and D the public law of the drawn ones, a sheet s has the likelihood
     theta NB(s) + (1 - theta) D(s)
 
 which EM climbs: r(s) is the probability that s is true, and tables are counts of sheets weighted by
-it, drawn to the feature's margin by a pseudo-counts a class. Everything is computed from sheets
+it, drawn to the feature's margin by a pseudo-counts per class. Everything is computed from sheets
 that were sent, and costs no privacy.
 
 - How large a is, and whether features depend on the class at all (a without end), is decided by
@@ -36,12 +36,12 @@ from discreet.survey.questionnaire import Questionnaire
 __all__ = ["likeliest"]
 
 PULLS = (1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
-"""Pseudo-counts by which a class's table is drawn to the margin; the last: no dependence at all."""
+"""Pseudo-counts per class that shrink its table to the margin; infinity: no dependence."""
 GAIN = 6.0
-"""Log-likelihood of sheets left out that dependence must gain to be believed as much as not."""
+"""Gain of held-out log-likelihood at which dependence on the class is believed to one half."""
 FOLDS = 4
 SHEETS, CHOOSING = 50_000, 4_000
-"""Of more different sheets than this, so many people are fitted; and so many decide on the pull."""
+"""Most respondents that are fitted, of more distinct sheets; and that choose pseudo-counts."""
 STEPS, SETTLED = 60, 1e-3
 FEW = 20
 TINY = 1e-300
@@ -129,7 +129,7 @@ def likeliest(
 
 
 def _start(totals: Floats, variances: Floats, tables: Mapping[str, Table]) -> Law:
-    """Unbiased tables made positive: half a standard deviation is the least that is believed."""
+    """Make the unbiased tables positive, at least half a standard deviation per cell."""
     shares = np.maximum(totals, np.sqrt(variances) / 2) + 1
     parts = []
     for one in tables.values():
@@ -139,7 +139,7 @@ def _start(totals: Floats, variances: Floats, tables: Mapping[str, Table]) -> La
 
 
 class Search:
-    """Looks for the likeliest law of the true sheets of one questionnaire.
+    """Maximum-likelihood Naive Bayes law of the true sheets, by EM with chosen pseudo-counts.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Search:
         self.ends = np.cumsum(self.sizes)
 
     def found(self, rows: Integers, times: Integers) -> tuple[Law, float]:
-        """The law, an average over pulls, and how far dependence on the class is believed.
+        """Fit the law, averaged over pseudo-counts, and the belief in dependence on the class.
 
         Parameters
         ----------
@@ -184,21 +184,21 @@ class Search:
         return Law(shares / shares.sum(), tables), float(believed)
 
     def _compared(self, sheets: Sheets) -> tuple[list[Law], Floats]:
-        """For every pull the law, and the log-likelihood of sheets when they were left out."""
+        """Fit a law for every pseudo-count, and its held-out log-likelihood over the folds."""
         fold = np.arange(len(sheets.times)) % FOLDS
         laws, scores = [], np.zeros(len(PULLS))
         for k, pull in enumerate(PULLS):
             laws.append(self.fitted(sheets, pull, self.start, STEPS))
             for one in range(FOLDS):
                 kept, left = (sheets.some(np.flatnonzero(o)) for o in (fold != one, fold == one))
-                # from the start again: a law of all sheets remembers those that are left out
+                # from the start law: the law of all sheets has seen the held-out ones
                 law = self.fitted(kept, pull, self.start, STEPS)
                 true = law.log_true(left, self.theta)
                 scores[k] += (left.times * np.logaddexp(true, left.drawn)).sum()
         return laws, scores
 
     def fitted(self, sheets: Sheets, pull: float, law: Law, steps: int) -> Law:
-        """EM from a law on, with one pull."""
+        """Run EM from a starting law with one pseudo-count."""
         classes, cells = law.tables.shape
         for _ in range(steps):
             true = law.log_true(sheets, self.theta)
@@ -239,7 +239,7 @@ class Search:
 
 
 def _people(times: Integers, most: int) -> Integers:
-    """Which sheet each of at most so many people sent, evenly taken from all of them."""
+    """Take at most ``max_respondents`` evenly; return the index of each one's distinct sheet."""
     below = np.cumsum(times)
     count = int(below[-1])
     taken = np.arange(count)

@@ -1,4 +1,4 @@
-"""Rows from anywhere, counted where they lie: files, data frames, databases and arrays."""
+"""Count rows in place: files, data frames, databases and arrays."""
 
 from discreet.tables.counting import count
 from discreet.tables.engines import open_table

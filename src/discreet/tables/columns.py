@@ -314,7 +314,7 @@ def bin_of(number: Any, inner: Sequence[float], missing: int) -> Any:
     import ibis
 
     codes = [ibis.literal(code, "int32") for code in range(len(inner) + 1)]
-    while inner:  # the edge between two neighbours tells them apart; then between two pairs, …
+    while inner:  # the edge between two neighbours separates them; then between two pairs, …
         joined = [
             ibis.ifelse(number < double(edge), below, above)
             for edge, below, above in zip(inner[::2], codes[::2], codes[1::2], strict=False)

@@ -1,8 +1,8 @@
-"""Rows from anywhere, counted where they lie.
+"""Count the rows of files, data frames and databases in place.
 
 Arrays are counted with numpy (:mod:`discreet.tables.in_memory`). Everything else is an ibis table
 (:mod:`discreet.tables.engines`) and goes through the few queries below, the same on DuckDB,
-PostgreSQL, Spark and whatever else ibis speaks to, with identical integers on each:
+PostgreSQL, Spark and any other engine of ibis, with identical integers on each:
 
 1. ``GROUP BY class``: totals, the checks of all numbers, and sums on the public grid;
 2. sums about the class means, when floats are asked for;
@@ -60,7 +60,7 @@ def count(
     schema : Schema
         Every value is held against it.
     contents : Contents
-        What to count beside classes and categories: bins, sums, order statistics.
+        What to count besides classes and categories: bins, sums, order statistics.
     y : array, optional
         The classes, where the source does not hold them itself.
     weights : array or str, optional

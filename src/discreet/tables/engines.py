@@ -2,7 +2,7 @@
 
 Files and data frames are read by an embedded DuckDB with bounded memory. CSV is read as text,
 so that "05" stays "05" and no sniffing decides what a row is; the schema says what is a number.
-Names of folders such as ``region=north`` are no columns: an engine would guess one type for all of
+Names of folders such as ``region=north`` are not columns: an engine would guess one type for all of
 them, or read rows only where all folders have such names.
 """
 
@@ -258,7 +258,7 @@ def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:
         for name in lacking:
             if any(folder.startswith(f"{name}=") for folder in folders):
                 raise SchemaError(
-                    f"{error}; names of folders ({name}=…) are no columns, write {name} into the "
+                    f"{error}; names of folders ({name}=…) are not columns, write {name} into the "
                     "files"
                 ) from None
         raise
@@ -286,7 +286,7 @@ def _refuse_differing_parts(engine: Any, source: Any, names: Sequence[str]) -> N
 
 
 def arrow_batches(table: Any, rows: int, source: Any = None) -> Iterator[Any]:
-    """The rows of an ibis table as Arrow batches of at most so many rows.
+    """The rows of an ibis table as Arrow batches of at most ``max_rows`` rows.
 
     What cannot be read is said of the file ``source``, if that is one.
     """
@@ -347,7 +347,7 @@ def _duckdb() -> Any:
 
 
 def _csv_options(files: list[str], typed: bool) -> dict[str, Any]:
-    """Everything said explicitly: DuckDB's sniffer would take a row that starts with # away."""
+    """All options are explicit: DuckDB's sniffer would drop a row that starts with #."""
     header, delimiter = _header(files[0])
     for file in files[1:]:
         if _header(file) != (header, delimiter):

@@ -1,4 +1,4 @@
-"""Exact statistics of columns that already lie in memory, with numpy alone.
+"""Exact statistics of columns in memory, with numpy alone.
 
 `binned` takes plain numbers the fast way: the cell of a number is looked up in a fine public table
 instead of searched for; near a cut point it is searched for after all. The result is the same,
@@ -40,7 +40,7 @@ CACHED = 1 << 15
 
 @dataclass(frozen=True)
 class Contents:
-    """What exact statistics hold, beside class totals and the tables of categorical features.
+    """What to count besides class totals and the tables of categorical features.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def class_moments(
     """Sums about the class means of several columns at once, in two passes over cached chunks.
 
     The second pass subtracts the means of the first, so that no digits are lost even where the
-    values lie far from zero and the classes far apart.
+    values are far from zero and the classes far apart.
     """
     rows, shape = len(codes), (classes, len(features))
     counts, missing, first, totals, squares = (np.zeros(shape) for _ in range(5))

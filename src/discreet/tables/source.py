@@ -1,9 +1,9 @@
 """The rows that a curator holds: exact counts of them, and batches to score.
 
-`Columns` holds rows in memory; `TableSource` those of files, databases and Spark, counted where
-they lie.
+`InMemorySource` holds rows in memory; `TableSource` counts the rows of files, databases and Spark
+in place.
 
-Nothing in this module is private. What it returns must not leave the curator without noise.
+Nothing here adds noise. Results are exact and must not leave the curator.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Batch = tuple[dict[str, Any], CellCodes]
 WEIGHT_STEPS = 1024
 BATCH = 65_536
 AT_HAND, AT_HAND_ELSEWHERE = 300_000, 100_000
-"""Rows that are kept to be looked at again and again, of a table in memory and of another."""
+"""Largest number of rows that are cached for scoring: of a table in memory, and of any other."""
 
 
 @dataclass
 class Sampling:
-    """Keeps a random share of all rows that pass: each by a coin of its own, whatever it holds.
+    """Samples a random share of the rows that are read, each row independently of its values.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Sampling:
     cells: dict[str, Array] = field(init=False)
 
     def passing(self, batches: Iterable[Batch], cells: Mapping[str, Cells]) -> Iterator[Batch]:
-        """Throw the coins of all rows on their way."""
+        """Pass all batches on, and sample their rows while they are read."""
         classes: list[Array] = [np.empty(0, dtype=np.intp)]
         kept: dict[str, list[Array]] = {name: [np.empty(0, dtype=np.int16)] for name in cells}
         for columns, codes in batches:
@@ -94,10 +94,10 @@ class Sampling:
 class Source(ABC):
     """Rows that can be counted and, batch by batch, scored.
 
-    One record changes a count by at most ``unit``, each of which stands for ``value`` people: 1
-    and 1, unless records carry weights. ``at_hand`` is how many rows may be kept to be looked at
-    again and again; of more, a random share is. Columns in ``plain`` hold nothing but numbers,
-    which are counted the fast way.
+    One record changes a count by at most ``count_sensitivity``, and a count of one stands for
+    ``weight_per_count``: both 1, unless records carry weights. Up to ``max_cached_rows`` rows are
+    cached for scoring; of more, a random share is. Columns in ``plain_columns`` hold nothing but
+    numbers, which are counted in a faster way.
     """
 
     schema: Schema
@@ -260,7 +260,7 @@ class TableSource(Source):
             return Counting(Queries(self.rows, others, None, cells), self.progress).run().tables
 
     def _empty(self) -> FormatError:
-        """There is nobody to learn from, and nothing but noise."""
+        """The error for a table without rows."""
         named = isinstance(self.source, str) and "://" not in self.source
         name = self.source if named else "the table"
         return FormatError(f"{name}: has no rows; give a table with one row per person")

@@ -31,7 +31,7 @@ STEPS = {
 
 
 class Spoken(Commands):
-    """Commands that tell people what they do, from their first moment on."""
+    """Commands that report progress from their start."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -1,4 +1,4 @@
-"""``discreet federated invite`` and ``align``: which people all owners have, and nobody else."""
+"""``discreet federated invite`` and ``align``: find the rows that all owners have."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def invite(
     deadline: float | None,
     output: str,
 ) -> None:
-    """Write who will align their rows; each of them signs it when it takes part.
+    """Write an invitation to align rows; each owner signs it when it takes part.
 
     The owners are all who hold a table of a later vertical round, the label provider included.
     """
@@ -157,7 +157,7 @@ def align(
 
 
 def _table(source: str, id_column: str) -> Any:
-    """A whole table as it is, CSV as text."""
+    """Read a complete table unchanged, CSV as text."""
     import pyarrow as pa
 
     from discreet.encoding import columns_of
@@ -172,7 +172,7 @@ def _table(source: str, id_column: str) -> Any:
 
 
 def _write(path: str, table: Any) -> None:
-    """Rows to CSV or Parquet, whole or not at all."""
+    """Write rows to CSV or Parquet, completely or not at all."""
     import pyarrow.parquet
 
     with replacing(path) as beside:

@@ -1,4 +1,4 @@
-"""``discreet federated collect``: the collector as a server that survives being killed."""
+"""``discreet federated collect``: the collector, a server that can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["collect"]
 
 GRACE = 3.0
-"""Seconds in which the last word of an abandoned round is still served."""
+"""Seconds for which the status of an abandoned round is still served."""
 LINGER = 60.0
-"""Seconds in which a paused party can still hear that the round is finished."""
+"""Seconds for which a slow party can still learn that the round is finished."""
 
 
 @click.command(
@@ -44,8 +44,8 @@ LINGER = 60.0
     show_default=True,
     help="Port to listen on.",
 )
-@click.option("--certificate", help="For TLS: a certificate file,")
-@click.option("--certificate-key", help="and its key.")
+@click.option("--certificate", help="TLS certificate (PEM file).")
+@click.option("--certificate-key", help="Private key of the TLS certificate (PEM file).")
 @known_option
 @yes_option
 def collect(
@@ -83,7 +83,7 @@ def collect(
     agreed.require_known(own.card, read_cards(known))
     confirm(agreed, own.name, yes)
     _refuse_taken(host, port)
-    # locked before anything is read: two collectors over one folder would make two results
+    # lock the folder before reading it: two collectors on one folder would make two results
     tell = current()
     with Folder(state, agreed).locked():
         running: Carrier[Any]
@@ -105,7 +105,7 @@ def collect(
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    """Say that an address cannot be listened on, before anything is signed."""
+    """Refuse an address that cannot be listened on, before anything is signed."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -121,7 +121,7 @@ def _refuse_taken(host: str, port: int) -> None:
 
 
 def _watch(running: Carrier[Any], server: Any, say: Callable[[str], None]) -> None:
-    """Say who is missing whenever that changes; stop when everyone knows how the round ended."""
+    """Print who is missing when that changes; stop when every party knows the end of the round."""
     said, ended = "", None
     while not server.should_exit:
         line = running.waiting()

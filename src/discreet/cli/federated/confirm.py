@@ -1,4 +1,4 @@
-"""What someone is about to sign, shown in words, and a question before it is signed."""
+"""Show an agreement in words, and ask before it is signed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ unprotected_option = click.option(
 
 
 def confirm(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
-    """Show what is to be signed, and go on only if that is wanted.
+    """Show the agreement, and refuse to continue unless the user agrees to sign.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _at_terminal() -> bool:
 
 
 def require_epsilon(manifest: Manifest, unprotected: bool) -> None:
-    """Refuse to send exact counts unless that was asked for in so many words.
+    """Refuse to send exact counts without ``--unprotected``.
 
     Parameters
     ----------

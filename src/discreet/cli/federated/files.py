@@ -1,4 +1,4 @@
-"""The files that the parties of a round read."""
+"""Read the files of the parties of a round."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = [
 
 
 def refuse_unless_resumed(path: str | None, state: str) -> None:
-    """Refuse to replace a file, unless a command that was killed may have written it.
+    """Refuse to replace a file, unless an earlier run of this command may have written it.
 
-    Then it is compared with what is to be written, at the end.
+    In that case the file is compared with the new content at the end.
 
     Parameters
     ----------
     path : str or None
         An output.
     state : str
-        The folder of what the command has to remember.
+        The state folder of the command.
     """
     if path is not None and not (os.path.isdir(state) and os.listdir(state)):
         refuse_replacement(path)
 
 
 def read_identity(path: str) -> Identity:
-    """A party's own keys."""
+    """Read a party's own keys."""
     from discreet.federated.agreement.identity import Identity
 
     with about(path):
@@ -47,7 +47,7 @@ def read_identity(path: str) -> Identity:
 
 
 def read_manifest(path: str) -> Manifest:
-    """What was agreed."""
+    """Read a manifest."""
     from discreet.federated.agreement.manifest import Manifest
 
     with about(path):
@@ -55,7 +55,7 @@ def read_manifest(path: str) -> Manifest:
 
 
 def read_invitation(path: str) -> Invitation:
-    """Who aligns rows."""
+    """Read an invitation to align rows."""
     from discreet.federated.agreement.invitation import Invitation
 
     with about(path):
@@ -63,14 +63,14 @@ def read_invitation(path: str) -> Invitation:
 
 
 def read_agreement(path: str) -> Manifest | Invitation:
-    """A manifest or an invitation, whichever the file is."""
+    """Read a manifest or an invitation."""
     with about(path):
         invited = parse(read_text(path), "manifest").get("format") == "discreet/invitation"
     return read_invitation(path) if invited else read_manifest(path)
 
 
 def read_key(path: str | None) -> PrivateKey | None:
-    """A Paillier key, where one is given."""
+    """Read a Paillier key, if one is given."""
     if path is None:
         return None
     from discreet.federated.crypto.paillier import PrivateKey
@@ -80,7 +80,7 @@ def read_key(path: str | None) -> PrivateKey | None:
 
 
 def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
-    """Cards that were checked out of band."""
+    """Read cards whose fingerprints the user has checked."""
     from discreet.federated.agreement.identity import Card
 
     found = []
@@ -93,13 +93,13 @@ def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
 def ledger_of(
     path: str | None, total: float | None = None, upcoming: Manifest | None = None
 ) -> Callable[[Manifest], None] | None:
-    """What charges a round to a budget file, where one is given.
+    """Make a function that charges a round to a budget file, if one is given.
 
     Parameters
     ----------
     path : str, optional
     total : float, optional
-        With which a new ledger is made.
+        Total epsilon of a new ledger.
     upcoming : Manifest, optional
         A round that the ledger must be able to pay.
     """
@@ -107,7 +107,7 @@ def ledger_of(
         return None
     from discreet.ledger import Ledger
 
-    with about(path):  # others wait for whoever has signed: what is wrong is said before
+    with about(path):  # check the ledger before signing: after it, the others wait
         ledger = Ledger(path) if total is None else Ledger.create(path, total)
         ledger.read()
         if upcoming is not None:
@@ -120,9 +120,8 @@ def ledger_of(
 
 
 def _round(manifest: Manifest) -> str:
-    """What a round is called in a ledger.
+    """Format the name of a round for the ledger, with the complete digest.
 
-    By the whole digest: two manifests with the same sixteen digits can be made up, and the second
-    would not be charged.
+    Two manifests that share sixteen digits can be constructed, and the second would not be charged.
     """
     return f"federated round {manifest.round}, manifest {manifest.hash.hex()}"

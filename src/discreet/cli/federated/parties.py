@@ -1,4 +1,4 @@
-"""``discreet federated provide``, ``label`` and ``receive``: the parties that hold something."""
+"""``discreet federated provide``, ``label`` and ``receive``: all parties but the collector."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = ["label", "party", "provide", "receive"]
 
 
 def party(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that every party has."""
+    """Add the options that every party has."""
     for option in (
-        click.option("--authority", help="For TLS: the certificate that the collector's is under."),
+        click.option("--authority", help="CA certificate of the collector's TLS certificate."),
         known_option,
         yes_option,
         click.option("--collector", "url", required=True, help="The collector's address."),
@@ -54,7 +54,7 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of those who hold data."""
+    """Add the options of parties that hold data."""
     for option in (
         unprotected_option,
         click.option(
@@ -70,7 +70,7 @@ def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Who takes part in what, as the options say."""
+    """Options with which a party takes part in a round."""
 
     manifest: str
     identity: str
@@ -83,7 +83,7 @@ class _Part:
     def begun(
         self, role: Role, key: PrivateKey | None = None, *, unprotected: bool = True
     ) -> Iterator[tuple[Connection, tuple[Card, ...]]]:
-        """Check the part, show what is to be signed, ask, and connect; nothing is signed yet."""
+        """Check the role, show the manifest, ask, and connect; nothing is signed yet."""
         try:
             from discreet.federated.service.connection import Connection
         except ModuleNotFoundError as error:

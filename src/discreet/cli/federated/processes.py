@@ -1,4 +1,4 @@
-"""The parties of a rehearsal as processes: started, watched, and all ended together."""
+"""Start, watch and terminate the parties of a rehearsal, each a process."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["Rehearsal", "free_port"]
 
 PAUSE = 0.1
 GRACE = 5.0
-"""Seconds that a process has to end when it is told to."""
+"""Seconds that a terminated process has to exit before it is killed."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far one party is."""
+    """Progress of one party."""
 
     name: str
     role: str
@@ -42,9 +42,9 @@ class Standing:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on.
+    """Find a free port of this machine.
 
-    Not one that the system chooses: such a port may be given to somebody's connection before the
+    It is not chosen by the system, which could give the same port to another connection before the
     collector listens on it.
     """
     for port in random.sample(range(15_000, 30_000), 100):
@@ -57,7 +57,7 @@ def free_port() -> int:
 class Rehearsal:
     """All parties of one round on this machine.
 
-    Leaving it, for whatever reason, ends every process.
+    Leaving the context terminates every process.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Rehearsal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._busy = True  # whoever is impatient twice is not obeyed twice
+        self._busy = True  # ignore a second Ctrl-C while shutting down
         for process in self.running.values():
             if process.poll() is None:
                 process.terminate()
@@ -114,7 +114,7 @@ class Rehearsal:
         self._run(self.manifest.collector.name, "collect", "--port", str(self.port), *words)
 
     def start(self, name: str, step: str, *words: str) -> None:
-        """Start another party."""
+        """Start a party other than the collector."""
         self._run(name, step, *words, "--collector", f"http://127.0.0.1:{self.port}")
 
     def _run(self, name: str, step: str, *words: str) -> None:
@@ -122,7 +122,7 @@ class Rehearsal:
             *(sys.executable, "-m", "discreet", "federated", step, "manifest.json", *words),
             *("--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"),
         ]
-        self._busy = True  # interrupted now, one would leave a process that nobody knows of
+        self._busy = True  # an interrupt here would leave an unrecorded process
         with open(self.folder / f"{name}.log", "wb") as log:
             self.running[name] = subprocess.Popen(
                 command,
@@ -137,7 +137,7 @@ class Rehearsal:
             raise KeyboardInterrupt
 
     def standings(self) -> list[Standing]:
-        """How far everyone is."""
+        """Return the progress of every party."""
         return [self._standing(name) for name in self.manifest.parties]
 
     def _standing(self, name: str) -> Standing:
@@ -150,7 +150,7 @@ class Rehearsal:
         return Standing(name, self.manifest.roles[name], signed, sent, len(due), says)
 
     def _sent(self, file: str) -> bool:
-        """Whether the collector has a message: what it made itself it calls otherwise."""
+        """Return whether the collector has a message; its own messages have other file names."""
         own = "correction" if file.endswith(" correction") else "result"
         made = f" {self.manifest.collector.name} " in file and (self.kept / f"{own}.sent").exists()
         return made or (self.kept / f"{file}.message").exists()
@@ -161,11 +161,11 @@ class Rehearsal:
         except FileNotFoundError:
             return "not started"
         said = [line for line in lines if line.strip()]
-        # what is said again has the seconds so far at its end
+        # a repeated line ends with the elapsed seconds
         return re.sub(r" …, \d+ s$", "", said[-1].strip()) if said else "starting"
 
     def watch(self, tell: Telling) -> None:
-        """Show how far everyone is until all have ended; a failure of one ends it for all."""
+        """Show the progress of all parties until they exit; raise if one of them fails."""
         with _view(tell) as show:
             while True:
                 left = [name for name, process in self.running.items() if process.poll() is None]
@@ -177,7 +177,7 @@ class Rehearsal:
 
     def _raise_if_failed(self) -> None:
         failed = [name for name, process in self.running.items() if process.poll()]
-        if failed:  # whoever says more than the others goes first: the collector ends last
+        if failed:  # the collector's error usually follows from another party's: report it last
             failed.sort(key=lambda name: name == self.manifest.collector.name)
             name = failed[0]
             says = self._last(name).removeprefix("Error: ")
@@ -186,7 +186,7 @@ class Rehearsal:
 
 @contextmanager
 def _view(tell: Telling) -> Iterator[Any]:
-    """A table that is drawn anew at a terminal; elsewhere one line for each news."""
+    """Yield a function that updates a table at a terminal, or prints news as lines elsewhere."""
     if sys.stderr.isatty():
         from rich.live import Live
 
@@ -205,7 +205,7 @@ def _drawn(standings: list[Standing]) -> Any:
 
 
 class _Lines:
-    """News as lines of text."""
+    """Prints what has changed as lines of text."""
 
     def __init__(self, tell: Telling) -> None:
         self.tell = tell

@@ -1,4 +1,4 @@
-"""``discreet federated rehearse``: a whole round on one machine, every party a process."""
+"""``discreet federated rehearse``: a complete round on one machine, one process per party."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["rehearse"]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is to be rehearsed."""
+    """Settings of a rehearsal."""
 
     schema: Schema
     providers: dict[str, str]
@@ -120,7 +120,7 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _agreed(asked: _Asked, folder: Path) -> tuple[Manifest, str | None]:
-    """Write throwaway identities and a manifest; gives the file of the Paillier key, if any."""
+    """Write temporary identities and a manifest; return it and the holder of the Paillier key."""
     from discreet.federated.agreement.identity import Identity
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.counters import wanted_of
@@ -168,7 +168,7 @@ def _agreed(asked: _Asked, folder: Path) -> tuple[Manifest, str | None]:
 
 
 def _columns(asked: _Asked) -> dict[str, tuple[str, ...]]:
-    """Who holds which features: as stated, or as the tables have them."""
+    """Resolve which party holds which features: from the options, or from the tables."""
     from discreet.tables.engines import ordered_batches
 
     if asked.columns:
@@ -189,7 +189,7 @@ def _rows(path: str) -> int:
 
 
 def _start(parties: Any, asked: _Asked, bare: bool, holder: str | None) -> None:
-    """Every party as a process of its own, as it would be started elsewhere."""
+    """Start every party as a process, with the commands it would use on its own machine."""
 
     def key(name: str) -> tuple[str, ...]:
         return ("--key", f"{name}.paillier.json") if name == holder else ()
@@ -206,5 +206,5 @@ def _start(parties: Any, asked: _Asked, bare: bool, holder: str | None) -> None:
 
 
 def _place(source: str) -> str:
-    """A file by its whole path, for the processes run in another folder."""
+    """Resolve the path of a file, because the processes run in another folder."""
     return str(Path(source).resolve()) if Path(source).exists() else source

@@ -1,4 +1,4 @@
-"""``discreet federated identity`` and ``manifest``: who takes part, and in what."""
+"""``discreet federated identity`` and ``manifest``: the parties of a round and its terms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["held_columns", "identity", "manifest", "terms_options"]
 
 
 def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options for what the parties of a round agree on."""
+    """Add the options for the terms of a round."""
     for option in (
         click.option(
             "--moments", multiple=True, help="A numeric feature to be summed, not binned."
@@ -41,7 +41,7 @@ def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(0),
             default=1,
             show_default=True,
-            help="How many may be missing, or tell others their noise.",
+            help="How many noise-adding parties may drop out or collude.",
         ),
         click.option(
             "--mode",
@@ -78,8 +78,8 @@ def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--card",
     "card_only",
     is_flag=True,
-    help="Only write the card of an identity that exists again, with its Paillier key if it has "
-    "one; for cards of an older version.",
+    help="Only write the card of an existing identity again, with its Paillier key if it has one; "
+    "for cards of an older version.",
 )
 @json_option
 def identity(
@@ -106,7 +106,7 @@ def identity(
     if paillier and private.exists():
         raise FormatError(f"{private}: exists; keys are not replaced, choose another name")
     owned = secret.exists()
-    if paillier and owned:  # a party of old gets a Paillier key, too
+    if paillier and owned:  # an existing identity gets a Paillier key
         made = read_identity(str(secret))
     else:
         if not owned:
@@ -140,13 +140,13 @@ def _print_card(card: Card, files: dict[str, str], as_json: bool) -> None:
 
 
 def _public(path: Path, text: str, *, free: bool = False) -> str:
-    """A file for others; it is free to replace where it follows from keys that were here before."""
+    """Write a public file; it may be replaced if it is derived from existing keys."""
     write(path, text, free=free)
     return str(path)
 
 
 def _secret(path: Path, text: str) -> str:
-    """A file that nobody else may read, and that replaces none."""
+    """Write a file that only its owner may read; never replace one."""
     if not write_atomic(path, text, private=True, exclusive=True):
         raise FormatError(f"{path}: exists; keys are not replaced, choose another name")
     return str(path)
@@ -225,7 +225,7 @@ def manifest(
         paillier=None if key is None else _key(key),
         deadline="" if deadline is None else until.isoformat(timespec="seconds"),
     )
-    routes(made)  # what no party could run is refused now
+    routes(made)  # refuse a manifest that the parties could not run
     write(output, made.to_json())
     printer = console()
     printer.print(str(made.guarantee), soft_wrap=True)
@@ -247,7 +247,7 @@ def _key(path: str) -> Any:
 
 
 def held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Who holds which features, as the options say."""
+    """Parse which party holds which features."""
     found = {}
     for text in columns:
         name, equals, features = text.partition("=")

@@ -1,4 +1,4 @@
-"""``discreet federated show``: a card, an identity, a manifest or an invitation in words."""
+"""``discreet federated show``: print a card, identity, manifest or invitation in words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a federated command tells people what it does: nothing lasts two seconds unheard.
+"""Progress output of federated commands: at least one line every two seconds.
 
-Every command runs inside :func:`aloud`. A thread looks at the clock, so that it does not matter
-where a command is held up: if nothing was printed for two seconds, people hear what is going on.
+Every command runs inside :func:`start_progress_reporter`. A thread watches the clock, so a command
+may block anywhere: if nothing was printed for two seconds, the thread prints the current step.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from discreet.cli.output import console, quiet
 __all__ = ["Telling", "aloud", "current"]
 
 SILENCE = 2.0
-"""Seconds without a word after which one hears what is going on."""
+"""Seconds without output after which the current step is printed."""
 LONGEST = 60.0
-"""Seconds between two repetitions of the same, at most: they come at 2, 4, 8, … seconds."""
+"""Most seconds between two repetitions of the same step: they double from 2 seconds on."""
 TICK = 0.1
 
 
 class Telling:
-    """Says lines, and what is going on meanwhile.
+    """Prints lines, and between them the current step.
 
-    At a terminal that is a bar with the seconds so far, elsewhere a line now and then.
+    The step is shown as a bar with the elapsed seconds at a terminal, as repeated lines elsewhere.
 
     Parameters
     ----------
     what : str
-        What is going on at first.
+        The first step.
     clock : callable
-        Seconds.
+        Returns seconds.
     """
 
     def __init__(self, what: str = "starting", clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,17 +52,17 @@ class Telling:
         self.what, self.since, self.done, self.whole = what, self.clock(), 0, 0
 
     def say(self, line: str) -> None:
-        """Print a line: what is going on from now on."""
+        """Print a line, which becomes the current step."""
         with self.lock:
             self.close()
             if not self.hushed:
                 print(line, file=sys.stderr, flush=True)
             self.heard, self.patience = self.clock(), SILENCE
-            # the seconds that are left are others by the time this is repeated
+            # drop the remaining seconds: they change before the line is repeated
             self._begin(line.rpartition(", ")[0] if line.endswith(" s left") else line)
 
     def show(self, what: str, done: int = 0, whole: int = 0) -> None:
-        """Note what is going on and how far it is; without a whole nobody knows how far."""
+        """Set the current step and its progress; a total of 0 means unknown."""
         with self.lock:
             if what != self.what:
                 self.close()
@@ -75,7 +75,7 @@ class Telling:
                 self.done, self.whole = done, whole
 
     def tick(self) -> None:
-        """Speak, if there was silence for too long."""
+        """Print the current step if there was no output for too long."""
         with self.lock:
             if self.hushed or self.asking or self.clock() - self.heard < self.patience:
                 return
@@ -95,7 +95,7 @@ class Telling:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
             from rich.table import Column
 
-            # words are cut where the terminal is narrow; some are a collector's, so no markup
+            # the text is cut at a narrow terminal; parts come from the collector, so no markup
             wide = Column(ratio=1, no_wrap=True)
             what = TextColumn("{task.description}", markup=False, table_column=wide)
             columns, where = (TimeElapsedColumn(), BarColumn(12), what), console(stderr=True)
@@ -105,7 +105,7 @@ class Telling:
         self._bar.update(self._task, completed=self.done, total=self.whole or None)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the progress bar."""
         with self.lock:
             if self._bar is not None:
                 self._bar.stop()
@@ -113,7 +113,7 @@ class Telling:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """Be quiet: people are asked something, or see a view that is drawn anew by itself."""
+        """Suppress progress inside the block, for a question or a view that refreshes itself."""
         with self.lock:
             self.close()
             self.asking = True
@@ -126,7 +126,7 @@ class Telling:
 
 @contextmanager
 def aloud() -> Iterator[Telling]:
-    """Tell people, and leave a clean terminal."""
+    """Report progress while the block runs; remove the bar at the end."""
     made, over = Telling(), threading.Event()
 
     def watch() -> None:
@@ -142,7 +142,7 @@ def aloud() -> Iterator[Telling]:
 
 
 def current() -> Telling:
-    """Whoever tells people about the command that is running."""
+    """Return the progress reporter of the running command."""
     context = click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Telling)
     return found or Telling()

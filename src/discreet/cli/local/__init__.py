@@ -1,7 +1,7 @@
 """``discreet local``: plan, report, perturb, tally, train; each step a file.
 
-The commands live in modules of their own, imported when they are run; a further one is a line in
-``STEPS``.
+Each command has a module that is imported when it runs; to add a command, add a line to
+``COMMANDS``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from discreet.cli.output import example
 __all__ = ["local"]
 
 STEPS = {
-    "size": ("local.plan", "How many respondents a precision takes, or how precise so many are."),
+    "size": ("local.plan", "Respondents for a wanted precision, or the reverse."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
     "check": ("local.plan", "Check what a plan states; compute a later wave's shares again."),
     "report": ("local.plan", "One person's device: turn a record into a randomized report."),

@@ -1,4 +1,4 @@
-"""``discreet local``: how many people, what is asked of them, and what any collection has."""
+"""``discreet local``: size and plan of a collection, and the commands that surveys share."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ WAVED = {
     "reports": 1,
     "projection": None,
 }
-"""Options of a first wave, with their defaults, that hold for the later ones too."""
+"""Options that the first wave fixes for all later waves, with their defaults."""
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
 
 UNKNOWN = (
-    "How good a model will be cannot be known before: that depends on how strongly the features "
-    "depend on the class. Try it on invented people with 'discreet local perturb'."
+    "The accuracy of a model cannot be known in advance: it depends on how strongly the features "
+    "depend on the class. Try it on simulated people with 'discreet local perturb'."
 )
 
 report = answering(PLAN)
@@ -140,7 +140,7 @@ train = training(PLAN)
     type=click.Choice(["draw", "groups"]),
     default="draw",
     show_default=True,
-    help="People draw their question, or are told which.",
+    help="People draw their question, or you assign it.",
 )
 @click.option(
     "--reports",
@@ -156,8 +156,8 @@ train = training(PLAN)
     show_default=True,
     help="Bins of equal width, or of equal frequency in the public sample.",
 )
-@click.option("--pca", type=click.IntRange(min=1), help="Replace numbers by so many components.")
-@click.option("--dca", type=click.IntRange(min=1), help="The same, by discriminant components.")
+@click.option("--pca", type=click.IntRange(min=1), help="Replace numbers by N components.")
+@click.option("--dca", type=click.IntRange(min=1), help="The same, with discriminant components.")
 @click.option(
     "--public-sample",
     "sample",
@@ -204,7 +204,7 @@ def _delta(shuffled: bool, delta: float | None) -> float | None:
 
 
 def _next(schema: Schema, after: tuple[str, ...], chosen: dict[str, Any]) -> Plan:
-    """The plan of a later wave; what the waves have in common is taken from the one before."""
+    """Plan a later wave; options that all waves share are taken from the previous one."""
     from discreet.local.waves import next_plan
     from discreet.shuffling import Shuffle
 
@@ -231,7 +231,7 @@ def _next(schema: Schema, after: tuple[str, ...], chosen: dict[str, Any]) -> Pla
 
 
 def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
-    """The choices about a plan: cut points and a projection learnt from the public sample."""
+    """Add cut points and a projection learnt from the public sample to the options of a plan."""
     from discreet.encoding import class_codes, columns_of
     from discreet.local.planning import quantile_cuts
     from discreet.projection import DCA, PCA, fit_projection
@@ -326,7 +326,7 @@ def _body(plan: Plan) -> dict[str, Any]:
 
 
 def _print(plan: Plan, output: str | None) -> None:
-    """For people; on standard error where the plan itself is on standard output."""
+    """Print a plan as text; on standard error if the plan itself goes to standard output."""
     from discreet.privacy import rounded_up
 
     printer = console(stderr=output is None)

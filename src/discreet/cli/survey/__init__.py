@@ -1,7 +1,7 @@
 """``discreet survey``: randomized-response questionnaires; each step a file.
 
-The commands live in modules of their own, imported when they are run; a further one is a line in
-``STEPS``.
+Each command has a module that is imported when it runs; to add a command, add a line to
+``COMMANDS``.
 """
 
 from __future__ import annotations

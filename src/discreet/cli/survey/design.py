@@ -1,4 +1,4 @@
-"""``discreet survey new``, ``check``, ``form`` and ``size``: a questionnaire before it is used."""
+"""``discreet survey new``, ``check``, ``form`` and ``size``: design a questionnaire."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_questionnaire(path: str) -> Questionnaire:
 
 
 def epsilon_text(epsilon: float) -> str:
-    """An epsilon for people."""
+    """Format an epsilon; "none" if it is infinite."""
     from discreet.privacy import rounded_up
 
     return "none" if epsilon == float("inf") else rounded_up(epsilon, 4)
@@ -87,7 +87,7 @@ def new(output: str | None, as_json: bool) -> None:
 )
 @json_option
 def check(path: str, output: str | None, as_json: bool) -> None:
-    """Read a QUESTIONNAIRE, explain it or say what is wrong with it."""
+    """Check a QUESTIONNAIRE and explain what it asks and promises."""
     survey = read_questionnaire(path)
     if output is not None:
         write(output, survey.to_json())
@@ -175,7 +175,7 @@ def form(
 
 
 def _words(survey: Questionnaire, path: str | None, language: str) -> Words | None:
-    """The words of an announcement in one language."""
+    """Read the texts of an announcement in one language."""
     if path is None:
         return None
     from discreet.announcement import Announcement

@@ -1,4 +1,4 @@
-"""``discreet survey privacy``: all figures, and in one sentence what may be relied on."""
+"""``discreet survey privacy``: the guarantee in one sentence, and all privacy measures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def privacy(path: str, prior: str | None, model: str | None, as_json: bool) -> N
     First what everybody may rely on (epsilon), whatever others know. Then how often somebody who
     sees a sheet, and believes beforehand what --prior or --model says (all answers equally likely
     if neither is given), would guess a true answer wrongly. Last the figures of the literature,
-    PSE and REC, each explained where it stands.
+    PSE and REC, each with an explanation.
     """
     from discreet.model import NaiveBayesModel
     from discreet.survey.beliefs import Beliefs
@@ -82,7 +82,7 @@ def _print(survey: Questionnaire, found: Measure, known: str) -> None:
     printer.print("\nHow often a guess would be wrong\n")
     printer.print(
         f"Somebody sees a sheet and believes this beforehand: {known}. Of 100 guesses at the true "
-        "answer, so many are wrong; 0 would be no privacy. 'Knows one more': they know one other "
+        "answer, this many are wrong; 0 would be no privacy. 'Knows one more': they know one other "
         "true answer of the same person too."
     )
     guesses = table("", "question", ">wrong, sheet", ">wrong, knows one more")
@@ -110,7 +110,7 @@ def _of_100(one: Any) -> tuple[str, str]:
 
 
 def _print_published(printer: Any, survey: Questionnaire, found: Measure) -> None:
-    """The figures of the literature, with what they mean and what they do not."""
+    """Print the measures of the literature (PSE, REC), and how to read them."""
     printer.print("\nThe figures of the literature\n")
     printer.print(
         "PSE (privacy of a single entry): the chance that a guess from the one randomized answer "

@@ -1,4 +1,4 @@
-"""``discreet survey``: what any collection has, and what a tally tells: ``estimate``, ``test``."""
+"""``discreet survey``: the commands shared with ``local``, and ``estimate`` and ``test``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,13 @@ train = training(QUESTIONNAIRE)
 )
 @click.argument("tally")
 @click.argument("predicate")
-@click.option("--level", type=LEVEL, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--level",
+    type=LEVEL,
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the interval.",
+)
 @json_option
 def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     """Estimate for how many people of a TALLY a logical PREDICATE over their answers holds.
@@ -67,7 +73,13 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
 )
 @click.argument("model")
 @click.argument("tally")
-@click.option("--level", type=LEVEL, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--level",
+    type=LEVEL,
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the interval.",
+)
 @click.option(
     "--personal-hits",
     type=(int, int),

@@ -1,1 +1,1 @@
-"""What all parties sign before they start, and who they are."""
+"""Identities of the parties, and the documents that all of them sign before a round."""

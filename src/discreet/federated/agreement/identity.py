@@ -1,4 +1,4 @@
-"""Who is who: an Ed25519 key to sign with, and for each round a fresh X25519 key.
+"""Identities: a long-term Ed25519 signing key, and a fresh X25519 key for each round.
 
 An identity stays with its owner. What others get is its card: a name and a public key. Cards are
 exchanged out of band, by people who can check each other's fingerprints.
@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(name: str) -> str:
-    """A party's name, or a sentence about what names look like."""
+    """Return a valid party name; refuse any other with the rule for names."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FormatError(
             f"{name!r} is not a valid name; use up to 64 letters, digits, dots, dashes and "
@@ -65,7 +65,7 @@ class CardBody(Body):
     statement: str | None
 
     def card(self) -> Card:
-        """The value this shape stands for."""
+        """Convert the parsed JSON to a card."""
         try:
             key, statement = bytes.fromhex(self.signing), bytes.fromhex(self.statement or "")
         except ValueError:
@@ -75,7 +75,7 @@ class CardBody(Body):
 
 @dataclass(frozen=True)
 class Card:
-    """A party as others know it; two cards of one name and one key are the same party's.
+    """A party's public name and keys; cards with the same name and signing key are equal.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ class Card:
     paillier : str, optional
         The fingerprint of the party's Paillier key, if it has one.
     proof : bytes
-        That this key is a proper one; see :mod:`~discreet.federated.crypto.key_proof`.
+        Proof that this key is well-formed; see :mod:`~discreet.federated.crypto.key_proof`.
     statement : bytes
-        The party's signature under that: whoever has compared the card's fingerprint knows the
-        Paillier key too, also one that was made later.
+        The party's signature over fingerprint and proof: comparing the card's fingerprint
+        therefore authenticates the Paillier key too, even one that was made later.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Card:
         return hashlib.sha256(self.signing).hexdigest()
 
     def verify(self, signature: bytes, signed: bytes) -> bool:
-        """Whether this party signed it."""
+        """Whether the signature over the message is this party's."""
         try:
             Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, signed)
         except (InvalidSignature, ValueError):
@@ -124,7 +124,7 @@ class Card:
 
     @property
     def proving(self) -> bytes:
-        """What stands for this party in the proof of its Paillier key."""
+        """Name and signing key, which the proof of the Paillier key is bound to."""
         return f"{self.name} ".encode() + self.signing
 
     def verify_modulus(self, n: int) -> None:
@@ -158,13 +158,13 @@ class Card:
 
 
 def _stating(paillier: str, proof: bytes) -> bytes:
-    """What a party signs about its Paillier key."""
+    """Encode the statement that a party signs about its Paillier key."""
     return b"discreet/paillier/2\0" + paillier.encode() + b"\0" + proof
 
 
 @dataclass
 class _Session:
-    """The key of one round, and what the others signed for it."""
+    """The private key of one round, and the public keys that all parties signed for it."""
 
     own: X25519PrivateKey
     others: dict[str, bytes] = field(default_factory=dict)
@@ -194,17 +194,17 @@ class Identity:
 
     @cached_property
     def card(self) -> Card:
-        """What others may know."""
+        """The public card, without a Paillier key."""
         return Card(self.name, self.signing.public_key().public_bytes_raw())
 
     def card_with(self, key: PrivateKey) -> Card:
-        """The card that also states one's Paillier key, with the proof that it is a proper one."""
+        """Make a card with this party's Paillier key and the proof that the key is well-formed."""
         stated, proof = key.public.fingerprint, prove_modulus(key, self.card.proving)
         statement = self.sign(_stating(stated, proof))
         return replace(self.card, paillier=stated, proof=proof, statement=statement)
 
     def sign(self, message: bytes) -> bytes:
-        """Sign; 64 bytes."""
+        """Sign a message with Ed25519; returns 64 bytes."""
         return self.signing.sign(message)
 
     def derive_storage_key(self, agreement: bytes, name: str) -> bytes:
@@ -224,7 +224,7 @@ class Identity:
     # the key of one round
 
     def join(self, agreement: bytes) -> bytes:
-        """The public key of one's own in a round, made when first asked for.
+        """Return this party's public key of a round; it is generated at the first call.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Identity:
         return self._sessions[agreement].own.public_key().public_bytes_raw()
 
     def session(self, agreement: bytes) -> bytes:
-        """The secret key of a round, to be kept for a restart and deleted at the end."""
+        """Return the private key of a round, to be stored for a restart and deleted at the end."""
         self.join(agreement)
         return self._sessions[agreement].own.private_bytes_raw()
 
@@ -252,7 +252,7 @@ class Identity:
         self._sessions.pop(agreement, None)
 
     def meet(self, agreement: bytes, publics: Mapping[str, bytes]) -> None:
-        """Take over the keys that all parties have signed for a round."""
+        """Store the public keys that all parties have signed for a round."""
         if self.join(agreement) != publics.get(self.name):
             raise ProtocolError(
                 "not-agreed",
@@ -262,7 +262,7 @@ class Identity:
         self._sessions[agreement].others = dict(publics)
 
     def secret_with(self, other: Card, agreement: bytes) -> bytes:
-        """What only these two parties can compute, and only while the round runs."""
+        """Compute the X25519 secret of two parties; possible only while the round runs."""
         session = self._sessions.get(agreement)
         if session is None or other.name not in session.others:
             raise ProtocolError("not-agreed", f"there is no key with {other.name} for this round")
@@ -271,7 +271,7 @@ class Identity:
             return session.own.exchange(public)
         except ValueError:
             raise ProtocolError(
-                "malformed", f"the key of {other.name} for this round is not a proper one"
+                "malformed", f"the key of {other.name} for this round is not a valid X25519 key"
             ) from None
 
     def to_json(self) -> str:

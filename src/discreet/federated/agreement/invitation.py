@@ -1,4 +1,4 @@
-"""An invitation: who finds out together which people they have in common, and until when.
+"""Invitation to align rows: the owners, the collector and the deadline of an alignment.
 
 The owners are a ring, in the order of the invitation: each passes lists on to the next.
 """
@@ -92,21 +92,21 @@ class Invitation(Agreement):
 
     @property
     def most(self) -> int:
-        """How many ids a list may have."""
+        """Largest number of ids in a list."""
         return self.pad_to or LARGEST
 
     def place(self, name: str) -> int:
-        """Where in the ring an owner is."""
+        """Return the position of an owner in the ring."""
         return [card.name for card in self.owners].index(name)
 
     def route(self, origin: int) -> list[tuple[Card, Card]]:
-        """Who passes an owner's list on to whom: once round the ring, then to the collector."""
+        """Return (sender, recipient) pairs of a list: round the ring, then the collector."""
         ring = [*self.owners[origin:], *self.owners[:origin], self.collector]
         return list(pairwise(ring))
 
     @cached_property
     def routes(self) -> dict[str, Expected]:
-        """For each recipient, what it gets of whom, and how long that may be."""
+        """For each recipient: expected senders, message kinds and lengths."""
         found: dict[str, dict[tuple[str, str], Lengths]] = {name: {} for name in self.parties}
         least, most = self.pad_to or 1, self.most
         lists = Lengths(range(SIZE * least, SIZE * most + 1, SIZE), sealed=True)
@@ -146,7 +146,7 @@ class _InvitationBody(Body):
     signatures: dict[str, str]
 
     def invitation(self) -> Invitation:
-        """The value this shape stands for."""
+        """Convert the parsed JSON to an invitation."""
         plain = ("ids", "pad_to", "round", "nonce", "deadline", "signatures")
         return Invitation(
             tuple(one.card() for one in self.owners),

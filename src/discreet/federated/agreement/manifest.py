@@ -1,7 +1,8 @@
-"""What the parties of a round agreed and signed; its hash is in every message and every key.
+"""The manifest: what the parties of a round agree and sign.
 
-A manifest fixes everything that the promise depends on. A provider that signs it has to know the
-others: whoever makes up the roster could make up providers whose noise it knows.
+A manifest fixes everything that the guarantee depends on, and its hash is in every message and
+key. A provider that signs it must know the others: the author of the roster could invent
+providers whose noise it knows.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class Manifest(Agreement):
         Horizontal or vertical; who opens the totals (``"counts"``: the receiver,
         ``"probabilities"``: the collector); ciphertexts or masks.
     tolerated : int, default 1
-        How many of those who add noise may be missing or colluding: at least one with a finite
-        epsilon, because whoever sees the published result knows its own share of the noise.
+        How many noise-adding parties may drop out or collude: at least one with a finite
+        epsilon, because a noise-adding party that sees the result knows its own share of the noise.
     margin : int
         Weight of the class counts in the budget; zero derives them from the other statistics.
     round : int
@@ -127,7 +128,7 @@ class Manifest(Agreement):
             raise SchemaError("two statistics are the same")
 
     def _check_paillier(self) -> None:
-        """The key is its holder's own, and a proper one: others could open, or it could read."""
+        """Refuse a key that its holder's card does not state, or whose proof does not hold."""
         holder, key = self.key_holder, self.paillier
         if holder is None or key is None:
             return
@@ -158,7 +159,7 @@ class Manifest(Agreement):
             raise PrivacyError(
                 f"tolerated={self.tolerated}: of {self.sharers} parties who add noise, {least} to "
                 f"{self.sharers - 1} may be missing or colluding"
-                + "; with 0 whoever adds noise and sees the result would subtract its own share"
+                + "; with 0 a noise-adding party that sees the result could subtract its own share"
                 * (self.tolerated == 0)
             )
 
@@ -239,11 +240,11 @@ class Manifest(Agreement):
 
     @property
     def sharers(self) -> int:
-        """How many add a share of noise: all providers, or a table's provider, label, collector."""
+        """Number of noise-adding parties; vertical: a provider, label provider and collector."""
         return len(self.providers) if self.partition == "horizontal" else 3
 
     def cost(self, block: Block) -> Fraction | float:
-        """The part of epsilon that one block costs; over all blocks they add up exactly."""
+        """Return the epsilon of one block; the epsilons of all blocks add up exactly."""
         if math.isinf(self.epsilon):
             return math.inf
         whole = self.margin + sum(one.weight for one in self.wanted)
@@ -254,7 +255,7 @@ class Manifest(Agreement):
         return Fraction(self.epsilon) * one.weight / whole / parts
 
     def noise(self, block: Block) -> PolyaShares:
-        """The noise of one block, in shares; replacing a record changes two entries."""
+        """Make the noise law of a block; in vertical rounds a replaced record counts twice."""
         cost = self.cost(block)
         changed = block.sensitivity * (2 if self.partition == "vertical" else 1)
         scale = Fraction(0) if isinstance(cost, float) else changed / cost
@@ -267,17 +268,17 @@ class Manifest(Agreement):
 
     @cached_property
     def bare(self) -> bool:
-        """Whether totals are as good as exact: no epsilon, or one that adds noise to hardly any."""
+        """Whether some totals have practically no noise: epsilon is infinite or very large."""
         return min(noise.variance for noise in self.noises.values()) < LEAST
 
     def share(self, layout: Layout, random: Random) -> Integers:
-        """One party's share of the noise, for every number of the layout or of a part of it."""
+        """Draw one party's noise share for every counter of a layout (all or a part of it)."""
         sizes = [(self.noises[b], layout.classes * b.size) for b in layout.blocks]
         return draw_each(sizes, random)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The promise of the round."""
+        """The guarantee of the round."""
         from discreet.federated.agreement.promise import promise
 
         return promise(self)

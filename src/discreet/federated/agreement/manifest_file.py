@@ -1,4 +1,4 @@
-"""Manifests on disk: strict shapes, read whole or refused."""
+"""Manifests on disk: strict JSON shapes, parsed completely or refused."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ManifestBody(Body):
     signatures: dict[str, str]
 
     def manifest(self, allow_small_key: bool) -> Manifest:
-        """The value this shape stands for; what it states twice must agree."""
+        """Convert the parsed JSON to a manifest; refuse contradictory sensitivities."""
         key = None
         if self.paillier is not None:
             from discreet.federated.crypto.paillier import PublicKey, parse_number

@@ -1,4 +1,4 @@
-"""What a round promises, to whom, and who must not work together; and whether totals agree."""
+"""The guarantee of a round with its trust assumptions, and the consistency check of totals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FALSE_ALARM = 1e-6
 
 
 def promise(manifest: Manifest) -> Guarantee:
-    """The promise of a round, with everything it rests on."""
+    """Make the guarantee of a round with all assumptions it rests on."""
     if math.isinf(manifest.epsilon):
         return Guarantee.nothing()
     horizontal = manifest.partition == "horizontal"
@@ -96,7 +96,7 @@ def _vertical(manifest: Manifest) -> list[str]:
 def inconsistent(
     manifest: Manifest, vector: Integers, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, ...]:
-    """Features whose cells do not add up to the class totals of the others, beyond the noise.
+    """Return features whose class totals contradict those of the others beyond the noise.
 
     Every table of an honest provider has the same class totals, so sums over cells differ by
     noise alone, whose tails are bounded by Chernoff's inequality. A provider that lies in all
@@ -134,7 +134,7 @@ def inconsistent(
 
 
 def _bound(terms: Sequence[tuple[float, float]], chance: float) -> float:
-    """What |sum| exceeds with at most this chance, for Laplace-like terms (scale, shape).
+    """Bound that |sum| exceeds with at most this probability; terms are (scale, shape).
 
     A difference of two Polya draws of shape r has a smaller moment generating function than the
     difference of gamma draws, (1 - (scale theta)^2)^-r; minimised over theta.

@@ -1,4 +1,4 @@
-"""What all parties sign before they start: a manifest, or an invitation to align rows.
+"""Base of the documents that all parties sign: manifests, and invitations to align rows.
 
 Its hash is in every message and every key, so a message means nothing under another agreement.
 With its signature each party states the public key that it made for this round alone.
@@ -32,7 +32,7 @@ COMMANDS: dict[Role, str] = {
     "receiver": "receive",
     "owner": "align",
 }
-"""What each runs."""
+"""The command that each role runs."""
 
 
 class Agreement(ABC):
@@ -73,7 +73,7 @@ class Agreement(ABC):
         return b"discreet/" + self.KIND.encode() + b"\0" + self.hash
 
     def signed_by(self, *identities: Identity) -> Self:
-        """The same with further signatures."""
+        """Return a copy with further signatures."""
         signatures = dict(self.signatures)
         for one in identities:
             if self.parties.get(one.name) != one.card:
@@ -84,7 +84,7 @@ class Agreement(ABC):
         return made
 
     def accepts(self, name: str, signature: str) -> bool:
-        """Whether this is a party's signature."""
+        """Whether this is a valid signature of the party."""
         card, content = self.parties.get(name), _bytes(signature)
         if card is None or len(content) != KEY + SIGNATURE:
             return False
@@ -108,21 +108,21 @@ class Agreement(ABC):
         return tuple(n for n in self.parties if not self.accepts(n, given.get(n, "")))
 
     def require_agreed(self) -> None:
-        """Refuse what someone has not signed."""
+        """Refuse an agreement that some party has not signed."""
         if self.unsigned:
             raise ProtocolError(
                 "not-agreed", f"the {self.KIND} lacks signatures: {', '.join(self.unsigned)}"
             )
 
     def require_known(self, own: Card, known: Iterable[Card]) -> None:
-        """Refuse a roster that differs from the parties one knows; without any, it is believed.
+        """Refuse a roster that differs from the known cards; without any, nothing is checked.
 
         Parameters
         ----------
         own : Card
         known : iterable of Card
-            Cards that were checked out of band. Whoever gives any must know all the others:
-            a party that was made up could be the one whose noise somebody knows.
+            Cards that were checked out of band. If any is given, all other parties must be among
+            them: the noise of an invented party could be known to its inventor.
         """
         cards = {card.name: card for card in known}
         if not cards:
@@ -151,7 +151,7 @@ class Agreement(ABC):
                 )
 
     def require_part(self, own: Card, role: Role) -> None:
-        """Refuse, before anything is signed, an identity that has no such part.
+        """Refuse, before anything is signed, an identity that does not have this role.
 
         Parameters
         ----------
@@ -195,17 +195,17 @@ def check_cards(cards: list[Card]) -> None:
 
 
 def check_deadline(text: str) -> None:
-    """Refuse a deadline that is no moment."""
+    """Refuse an invalid deadline."""
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError:
-        raise SchemaError(f"deadline {text!r} is no ISO 8601 time") from None
+        raise SchemaError(f"deadline {text!r} is not an ISO 8601 time") from None
     if moment is not None and moment.tzinfo is None:
         raise SchemaError(f"deadline {text!r} has no time zone; write +00:00 for UTC")
 
 
 def now() -> datetime:
-    """The clock of this machine, which others may not believe and which may jump."""
+    """Return the UTC time of this machine; it may jump and is not trusted by others."""
     return datetime.now(UTC)
 
 

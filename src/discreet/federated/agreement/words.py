@@ -1,4 +1,4 @@
-"""A manifest, an invitation or a card in words: what someone reads before signing."""
+"""Human-readable descriptions of manifests, invitations and cards, to read before signing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def card_facts(card: Card) -> dict[str, Any]:
 
 
 def card_words(card: Card) -> str:
-    """A card for people."""
+    """Describe a card in text."""
     lines = [f"party       {card.name}", f"fingerprint {card.fingerprint}"]
     if card.paillier is not None:
         lines.append(f"Paillier    {card.paillier} (signed by {card.name})")
@@ -27,7 +27,7 @@ def card_words(card: Card) -> str:
 
 
 def facts(agreement: Manifest | Invitation) -> dict[str, Any]:
-    """What is agreed, as plain values.
+    """Summarise an agreement as plain values.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def facts(agreement: Manifest | Invitation) -> dict[str, Any]:
 
 
 def words(agreement: Manifest | Invitation) -> str:
-    """What is agreed, for people.
+    """Describe an agreement in text.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def words(agreement: Manifest | Invitation) -> str:
         lines += [f"  {one}" for one in told["counted"]]
         lines += ["", "What is promised:"]
         lines += [f"  {line}" for line in told["promise"].splitlines()]
-    lines += ["", "What each learns:"]
+    lines += ["", "What each party learns:"]
     lines += [f"  {party['name']}: {party['learns']}" for party in told["parties"]]
     if isinstance(agreement, Invitation):
         lines += ["", "No epsilon covers this: whose ids are common becomes known to all owners."]
         if agreement.ids:
             lines.append(f"Ids: {agreement.ids}")
     lines += ["", f"Deadline: {agreement.deadline or 'none'}", f"Digest: {told['digest']}"]
-    return "\n".join(map(printable, lines))  # whoever wrote the names may want to be misread
+    return "\n".join(map(printable, lines))  # names are untrusted: control characters are escaped
 
 
 def _title(agreement: Manifest | Invitation) -> str:
@@ -115,7 +115,7 @@ def _title(agreement: Manifest | Invitation) -> str:
 
 def _counted(manifest: Manifest, one: Wanted) -> str:
     if one.kind == "moments":
-        return f"{one.feature}: how many, their sum and their sum of squares"
+        return f"{one.feature}: count, sum and sum of squares"
     return f"{one.feature}: counts in {manifest.layout.blocks_of(one)[0].size} cells"
 
 

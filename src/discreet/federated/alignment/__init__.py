@@ -1,4 +1,4 @@
-"""Which people all owners have in common, and nothing about the others: Diffie-Hellman on ids.
+"""Private set intersection of ids by Diffie-Hellman: rows that all owners have in common.
 
     owner      maps its ids to points, puts them in a random order, blinds them      list-k
     others     blind the list as well, one after the other round the ring            list-k

@@ -41,13 +41,13 @@ class Matcher(AlignmentParty):
         return message
 
     def common(self) -> list[bytes]:
-        """What all lists hold, sorted: a random order, as the points are random."""
+        """Return points that are in all lists; sorted, which is random, as points are."""
         self.inbox.require_all()
         first, *others = self.lists.values()
         return sorted(set(first).intersection(*others))
 
     def answers(self) -> list[Message]:
-        """For each owner, which positions of its list are common.
+        """Make the answer for each owner: which positions of its list are common.
 
         An answer is as long as the list, so that its length tells nobody how many are common.
         """

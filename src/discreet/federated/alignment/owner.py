@@ -50,11 +50,11 @@ class Owner(AlignmentParty):
         self.place, count = invitation.place(own.name), len(invitation.owners)
         self.next = (self.place + 1) % count
         self.others = [(self.place - step) % count for step in range(1, count)]
-        """Whose lists come by, in this order."""
+        """Indices of the owners whose lists this owner receives, in order of arrival."""
         self._arrange(texts_of(ids, invitation.most))
 
     def _arrange(self, texts: Sequence[str]) -> None:
-        """The random order: by a keyed hash of the ids, so it does not depend on the file's."""
+        """Sort entries by a keyed hash: a random order, independent of the file's order."""
         draw, domain = self.secret.draw, DOMAIN + self.invitation.hash
         entries = [
             (draw(b"place " + text.encode()), row, text.encode(), domain)
@@ -69,7 +69,7 @@ class Owner(AlignmentParty):
 
     @property
     def digest(self) -> bytes:
-        """Of the list as it is sent, to notice that a table has changed since."""
+        """Keyed digest of the list as sent, to detect a changed table after a restart."""
         return self.secret.draw(b"".join(hashlib.sha256(m).digest() for m, _ in self._entries))
 
     def _blinded(self, points: Iterable[bytes]) -> bytes:

@@ -28,7 +28,7 @@ DOMAIN = b"discreet/alignment/1-" + SUITE + b"-"
 
 
 def texts_of(ids: Iterable[Any], most: int = LARGEST) -> list[str]:
-    """The spelling of ids that all owners use; refuses empty and repeated ones.
+    """Format ids as all owners spell them; refuse empty and repeated ids.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def texts_of(ids: Iterable[Any], most: int = LARGEST) -> list[str]:
 
 @dataclass(frozen=True, repr=False)
 class Secret:
-    """What an owner must not lose while an alignment runs; deleted when it has ended.
+    """Secrets that an owner keeps while an alignment runs; deleted when it has ended.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class Secret:
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def private(self) -> X25519PrivateKey:
-        """The scalar, ready to be multiplied with."""
+        """Return the scalar as an X25519 private key."""
         return X25519PrivateKey.from_private_bytes(self.scalar)
 
     def draw(self, what: bytes) -> bytes:
-        """Bytes that look random to all who lack the key."""
+        """Derive pseudorandom bytes for a label (HMAC-SHA256 with the key)."""
         return hmac.digest(self.key, what, "sha256")
 
 

@@ -90,7 +90,7 @@ def _secret(kept: Folder, own: Identity) -> Secret:
 
 
 def _same(kept: Folder, digest: bytes) -> None:
-    """Refuse other ids than those whose list was made first."""
+    """Refuse ids that differ from those of the first start."""
     before = kept.read("digest")
     if before is None:
         kept.write("digest", digest)

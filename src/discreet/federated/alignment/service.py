@@ -70,7 +70,7 @@ class Matching(Carrier[Invitation]):
         return len(self._heard()) == self.actors
 
     def _late(self) -> tuple[str, ...]:
-        """Who holds up a list."""
+        """Return the owners whom a list is waiting for."""
         late = set()
         for origin in range(self.actors):
             for sender, recipient in self.manifest.route(origin):

@@ -1,1 +1,1 @@
-"""What hides numbers from whoever adds them: Paillier, pads, noise in shares, packing, points."""
+"""Cryptography of secure sums: Paillier, pads, noise shares, packing, sealing, Curve25519."""

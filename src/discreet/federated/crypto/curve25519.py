@@ -1,4 +1,4 @@
-"""Ids as points of Curve25519, which any number of secret scalars can blind in any order.
+"""Map ids to points of Curve25519 and blind them; scalars commute.
 
     X25519(a, X25519(b, P)) = X25519(b, X25519(a, P))
 
@@ -27,7 +27,7 @@ except ImportError:  # pragma: no cover - the extra is missing
 __all__ = ["SIZE", "SUITE", "Advance", "blinded", "points_of", "to_point"]
 
 Advance = Callable[[int], None]
-"""Told how many points more are done."""
+"""Called with the number of points blinded since the last call."""
 SIZE = 32
 """Bytes of a point: its u-coordinate, little-endian."""
 SUITE = b"curve25519_XMD:SHA-512_ELL2_NU_"
@@ -78,7 +78,7 @@ def to_point(message: bytes, domain: bytes) -> bytes:
 def blinded(
     points: Iterable[bytes], scalar: X25519PrivateKey, advance: Advance | None = None
 ) -> list[bytes]:
-    """All points times a scalar, in the same order.
+    """Multiply all points by a scalar, in the same order.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def blinded(
 
 
 def points_of(data: bytes) -> list[bytes]:
-    """A list of points as it was sent, or a reason why it is none."""
+    """Parse a list of points; refuse invalid, repeated and small-order points."""
     if not data or len(data) % SIZE:
-        raise ProtocolError("wrong-length", f"{len(data)} bytes are no list of points")
+        raise ProtocolError("wrong-length", f"{len(data)} bytes are not a list of points")
     points = [data[i : i + SIZE] for i in range(0, len(data), SIZE)]
     for point in points:
         u = int.from_bytes(point, "little")

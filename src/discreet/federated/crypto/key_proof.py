@@ -1,4 +1,4 @@
-"""Proof that a Paillier modulus is a proper one: N has no small factor, and gcd(N, φ(N)) = 1.
+"""Proof that a Paillier modulus is well-formed: no small factor, and gcd(N, φ(N)) = 1.
 
 If a prime p divides both N and φ(N), as with N = p q and p | q - 1, or N = p^2 q, then r -> r^N
 forgets a subgroup of order p: refreshing a ciphertext leaves there whatever the key's owner put
@@ -97,7 +97,7 @@ def prove_modulus(key: PrivateKey, party: bytes) -> bytes:
 
 
 def verify_modulus(n: int, party: bytes, proof: bytes, owner: str) -> None:
-    """Refuse a modulus that is not shown to be a proper one.
+    """Refuse a modulus whose proof does not show that it is well-formed.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def verify_modulus(n: int, party: bytes, proof: bytes, owner: str) -> None:
 
 @lru_cache(REMEMBERED_PROOFS)
 def _find_flaw(n: int, party: bytes, proof: bytes) -> str:
-    """Why a proof does not hold; empty where it does."""
+    """Return why a proof does not hold; empty if it holds."""
     import gmpy2
 
     if gmpy2.gcd(n, _product_of_small_primes()) != 1:

@@ -1,4 +1,4 @@
-"""Pads that cancel: what one provider adds, the others take away, and nobody else can.
+"""Pairwise pads that cancel in the sum over all providers.
 
 Two parties agree on K = HKDF(X25519, salt = hash of the manifest), with keys that each made for
 this round and signed, and expand it with ChaCha20, so every pair has fresh pads for every round
@@ -32,7 +32,7 @@ EXCESS = 128
 
 
 def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes:
-    """A key of 32 bytes that only these two have, for one purpose in one round.
+    """Derive the 32-byte key of two parties for one purpose in one round.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Pads:
 
 
 def tag(key: bytes, content: bytes) -> bytes:
-    """A short proof that both parties of a pair key hold the same content."""
+    """Compute a MAC by which parties of a pair key compare their content."""
     code = HMAC(key, SHA256())
     code.update(content)
     return code.finalize()

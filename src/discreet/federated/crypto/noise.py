@@ -1,4 +1,4 @@
-"""Noise that nobody knows: each party adds a share, any s - t shares together keep the promise.
+"""Distributed discrete Laplace noise: any s - t of s shares suffice for the guarantee.
 
 A share is the difference of two draws from the Polya law with shape 1/(s - t),
 
@@ -61,12 +61,12 @@ class PolyaShares:
 
     @property
     def needed(self) -> int:
-        """Shares that keep the promise: the shape of each is one part of so many."""
+        """Shares that suffice for the guarantee, s - t; each has shape 1/(s - t)."""
         return self.parties - self.tolerated
 
     @property
     def variance(self) -> float:
-        """Of the noise when everyone took part: 2 s/(s - t) a / (1 - a)^2."""
+        """Variance of the sum of all shares: 2 s/(s - t) a / (1 - a)^2."""
         if not self.scale:
             return 0.0
         rate = 1 / float(self.scale)
@@ -82,7 +82,7 @@ class PolyaShares:
 
 
 def draw_each(wanted: Sequence[tuple[PolyaShares, int]], random: Random) -> Integers:
-    """Shares of several laws, so many of each, one after the other; equal laws in one draw."""
+    """Draw shares of several (law, size) pairs, one after the other; equal laws in one draw."""
     sizes: dict[PolyaShares, int] = {}
     for law, size in wanted:
         sizes[law] = sizes.get(law, 0) + size
@@ -102,7 +102,7 @@ def polya(scale: Number, parts: int, size: int, random: Random) -> Integers:
     scale : int, float or Fraction
         From 0 to 2^53.
     parts : int
-        So many draws add up to one geometric draw.
+        Number of draws that add up to one geometric draw.
     size : int
     random : Random
     """

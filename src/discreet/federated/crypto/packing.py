@@ -1,4 +1,4 @@
-"""Many signed counters in one plaintext: slots of w bits, shifted so that nothing is borrowed.
+"""Pack many signed counters into one plaintext: slots of w bits with an offset.
 
 Each of s parties adds 2^(w - 1 - ceil(log2 s)) to every counter, so all are positive, and the sum
 of s of them stays below 2^w: no slot ever reaches into the next. With w = 64 the same bound keeps
@@ -54,11 +54,11 @@ class Slots:
 
     @property
     def offset(self) -> int:
-        """What each party adds to each counter, and the bound of its absolute value."""
+        """Offset that each party adds to each counter; also the bound of its absolute value."""
         return bound_of(self.parties, self.width)
 
     def plaintexts(self, counters: int) -> int:
-        """How many plaintexts so many counters take."""
+        """Return the number of plaintexts that hold this many counters."""
         return -(-counters // self.size)
 
     def pack(self, values: Any) -> list[int]:
@@ -98,12 +98,12 @@ class Slots:
 
 
 def bound_of(parties: int, width: int = WIDTH) -> int:
-    """Absolute values stay below this, so that so many of them add up to half a slot at most."""
+    """Return the bound of absolute values: the sum over all parties is at most half a slot."""
     return 1 << (width - 1 - (parties - 1).bit_length())
 
 
 def checked(values: Any, parties: int, width: int = WIDTH) -> Integers:
-    """Whole numbers inside the bound, as int64."""
+    """Return counters as int64; refuse non-integers and values beyond the bound."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and not all(isinstance(v, int) for v in array.tolist()):
         raise PrivacyError("counters are whole numbers")

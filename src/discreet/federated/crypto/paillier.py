@@ -1,4 +1,4 @@
-"""Paillier encryption: whoever has only the public key can add, only the key's owner can read.
+"""Paillier encryption: anyone with the public key can add, only the key's owner can decrypt.
 
     encrypt   c = (1 + N m) h^a mod N^2       h = (-x^2)^N, a short  (Damgard, Jurik, Nielsen 2010)
     add       c c' mod N^2                    reads as m + m' mod N
@@ -67,7 +67,7 @@ class PublicKey:
     def __post_init__(self) -> None:
         _check_bits(self.bits, self.allow_small)  # a test on a longer number could take hours
         if self.n < 15 or self.n % 2 == 0 or gmpy2.is_prime(self.n):
-            raise PrivacyError("this number is no Paillier modulus: it must be odd and composite")
+            raise PrivacyError("this is not a Paillier modulus: N must be odd and composite")
 
     @cached_property
     def bits(self) -> int:
@@ -108,7 +108,7 @@ class PublicKey:
         if isinstance(ciphertext, bool) or not isinstance(ciphertext, (int, type(self.modulus))):
             raise ProtocolError("malformed", f"a ciphertext is a number, not {ciphertext!r}")
         if not 0 < ciphertext < self.modulus:
-            raise ProtocolError("out-of-range", "a ciphertext lies outside 1 … N^2 - 1")
+            raise ProtocolError("out-of-range", "a ciphertext is outside 1 … N^2 - 1")
         if gmpy2.gcd(ciphertext, self.n) != 1:
             raise ProtocolError("not-invertible", "a ciphertext has a factor in common with N")
         return gmpy2.mpz(ciphertext)
@@ -150,7 +150,7 @@ class PublicKey:
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey:
-    """The two primes. Whoever has them reads everything that was encrypted for their owner.
+    """The two primes. They decrypt everything that was encrypted for their owner.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class Encryptor:
     ----------
     key : PublicKey
     expected : int
-        About how many encryptions to prepare for: more make a larger table worth its time.
+        Expected number of encryptions; more make a larger table of powers worthwhile.
     secret : PrivateKey, optional
         The key's owner encrypts faster: modulo p^2 and q^2, put together at the end.
     """

@@ -1,4 +1,4 @@
-"""Sealed for one reader: a stream of authenticated segments, of any length in little memory.
+"""Authenticated encryption of streams for one reader, segment by segment.
 
 A fresh key is derived for every message (HKDF of the pair's key under a random salt, which goes
 before), and each segment of a mebibyte is closed with ChaCha20-Poly1305 under a nonce that counts
@@ -27,18 +27,18 @@ SEGMENT = 1 << 20
 
 
 def sealed_length(content: int) -> int:
-    """Bytes of a sealed message with so many bytes of content."""
+    """Return the size of a sealed message with this many bytes of content."""
     return SALT + content + TAG * max(1, -(-content // SEGMENT))
 
 
 def content_length(length: int) -> int:
-    """Bytes of content in a sealed message of so many bytes; negative where there is none such."""
+    """Return the content size of a sealed message of this size; -1 if no message has it."""
     content = length - SALT - TAG * max(1, -(-(length - SALT) // (SEGMENT + TAG)))
     return content if content >= 0 and sealed_length(content) == length else -1
 
 
 def in_parts(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in parts of one size; the last may be shorter, and is there even if empty."""
+    """Split bytes into parts of one size; the last may be shorter, and is given even if empty."""
     held = bytearray()
     for piece in pieces:
         held += piece
@@ -119,7 +119,7 @@ def _split(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def sealed(key: bytes, content: bytes) -> bytes:
-    """A short content, sealed whole."""
+    """Seal a short content at once."""
     return b"".join(seal(key, [content]))
 
 

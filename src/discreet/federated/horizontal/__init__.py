@@ -1,11 +1,11 @@
-"""A horizontal round: every provider holds other people, all hold the same columns.
+"""A horizontal round: providers hold different people and the same columns.
 
     provider    counts, adds its share of noise, hides the numbers under its pads      submission
     collector   adds up what all providers sent; the pads cancel only in the whole sum      total
     receiver    opens the total: noised counts, and nothing else
     (or, in mode probabilities: the collector opens the total and sends a sealed            model)
 
-The three machines take and give messages and keep what they accepted; a machine that was lost is
+The three state machines read and return messages and keep what they accepted; a lost machine is
 rebuilt by giving the same messages to a new one. A provider must not be rebuilt with other noise
 under the same manifest: it keeps its submission and sends the same bytes again.
 """

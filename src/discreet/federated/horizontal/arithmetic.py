@@ -1,4 +1,4 @@
-"""What the machines of a horizontal round share: who sends what, slots, opening a total."""
+"""Helpers of all roles in a horizontal round: expected messages, slots, opening totals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _submission_size(manifest: Manifest) -> int:
 
 
 def routes(manifest: Manifest) -> dict[str, Expected]:
-    """For each recipient, what it gets of whom, and how long that is."""
+    """List for each recipient the expected senders, message kinds and lengths."""
     size, collector = _submission_size(manifest), manifest.collector.name
     result = {(collector, "total"): Lengths.exactly(sealed_length(size))}
     if manifest.mode == "probabilities":
@@ -70,7 +70,7 @@ def routes(manifest: Manifest) -> dict[str, Expected]:
 
 
 def opened(own: Identity, manifest: Manifest, key: PrivateKey | None, total: bytes) -> Integers:
-    """The noised totals, for the one party that can open them."""
+    """Open the noised totals; only the opener has the keys."""
     if manifest.aggregation == "masks":
         sums = np.frombuffer(total, dtype="<u8").astype(np.uint64)
         for card in manifest.providers:

@@ -1,4 +1,4 @@
-"""The collector of a horizontal round: adds up what it cannot read."""
+"""The collector of a horizontal round: adds up hidden submissions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Collector:
         return message
 
     def total(self) -> bytes:
-        """The sum of all submissions, still hidden from everyone but the opener."""
+        """Sum all submissions; the sum stays hidden from everyone but the opener."""
         self.inbox.require_all()
         payloads = (message.payload for message in self.inbox.accepted.values())
         if self.manifest.aggregation == "masks":
@@ -74,7 +74,7 @@ class Collector:
         return key.to_bytes([key.add(column) for column in columns])
 
     def result(self) -> Message:
-        """What the receiver gets, sealed: the hidden total, or in mode probabilities a model."""
+        """Make the sealed result for the receiver: the hidden total, or a model."""
         manifest, receiver, content = self.manifest, self.manifest.receiver, self.total()
         kind = "total"
         if manifest.mode == "probabilities":

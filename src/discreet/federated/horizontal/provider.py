@@ -20,7 +20,7 @@ __all__ = ["Provider"]
 
 
 class Provider:
-    """One provider: keys are agreed and noise is drawn when it is made, before it sees any data.
+    """A provider; keys and noise are drawn at construction, before it sees any data.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Provider:
         return self.manifest.share(self.manifest.layout, self.random)
 
     def submit(self, exact: Integers) -> Message:
-        """The one submission of this provider; asked again, it gives the same.
+        """Make the submission of this provider; every further call returns the same message.
 
         Parameters
         ----------

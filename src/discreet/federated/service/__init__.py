@@ -1,1 +1,1 @@
-"""The parties as programs: the collector's server, the connection to it, what lies on disk."""
+"""Programs of the parties: the collector's server, its client, and state folders on disk."""

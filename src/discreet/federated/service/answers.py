@@ -1,6 +1,6 @@
-"""What a collector answers, read strictly: whoever listens there may be anyone.
+"""Strict parsing of a collector's answers; the server at the address is untrusted.
 
-Also why one cannot be reached, where trying again is no use.
+Also explains connection failures that a retry cannot mend.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class Status(BaseModel, strict=True):
-    """How far a round is."""
+    """State of a round."""
 
     state: Literal["signing", "collecting", "done", "abandoned"]
     line: str
@@ -38,14 +38,14 @@ class Status(BaseModel, strict=True):
 
 
 class Told(BaseModel, strict=True):
-    """How far a message has come."""
+    """How many bytes of a message the collector has."""
 
     accepted: bool
     have: int = Field(ge=0, lt=1 << 53)
 
 
 class Signatures(BaseModel, strict=True):
-    """What is taken of a collector's copy of an agreement."""
+    """The signatures in a collector's copy of an agreement; nothing else is used."""
 
     signatures: dict[str, str]
 
@@ -56,7 +56,7 @@ class _Refused(BaseModel, strict=True):
 
 
 def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
-    """An answer in the shape that it must have.
+    """Parse an answer strictly.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
 
 
 def refusal(url: str, answer: httpx.Response, path: str, kind: str) -> ProtocolError:
-    """The refusal that an answer is; its words are a stranger's, so they cannot move a cursor."""
+    """Parse a refusal; the text is untrusted, so control characters are escaped."""
     found = answered(
         url, answer.content, _Refused, f"answered {path} with {answer.status_code} ({kind})"
     )
@@ -82,16 +82,16 @@ def refusal(url: str, answer: httpx.Response, path: str, kind: str) -> ProtocolE
 
 
 def no_collector(url: str, what: str) -> ProtocolError:
-    """What is said of an address where something else listens."""
+    """Make the error for an address where no discreet collector answers."""
     return ProtocolError(
         "malformed",
-        f"{url} {printable(what)}: no collector of ours is there, but perhaps a proxy or another "
-        "server; check the address and the port with whoever runs the collector",
+        f"{url} {printable(what)}: this is not a discreet collector; it may be a proxy or "
+        "another server; check the address and the port with the operator of the collector",
     )
 
 
 def refuse_transport(url: str, error: httpx.TransportError) -> None:
-    """Say what waiting will not mend: TLS on one side only, or a certificate of another.
+    """Raise errors that a retry cannot mend: TLS on one side only, or a wrong certificate.
 
     Parameters
     ----------
@@ -116,20 +116,20 @@ def refuse_transport(url: str, error: httpx.TransportError) -> None:
     if isinstance(error, httpx.ConnectError) and any(one in said for one in NO_TLS):
         raise ProtocolError(
             "malformed",
-            f"the collector at {url} speaks no TLS; start it with --certificate and "
+            f"the collector at {url} does not use TLS; start it with --certificate and "
             "--certificate-key, or on one machine write http://",
         )
     closed = isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError))
     if closed and url.startswith("http://") and _speaks_tls(url):
         raise ProtocolError(
             "malformed",
-            f"the collector at {url} speaks TLS; write https:// instead of http://, and "
+            f"the collector at {url} uses TLS; write https:// instead of http://, and "
             "name the certificate's authority with --authority",
         )
 
 
 def _speaks_tls(url: str) -> bool:
-    """Whether a TLS handshake succeeds at an address; nothing is sent, nobody is trusted."""
+    """Whether a TLS handshake succeeds at an address; sends nothing, trusts no certificate."""
     import socket
     import ssl
 

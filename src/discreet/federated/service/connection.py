@@ -1,4 +1,4 @@
-"""A party's line to the collector: signs, sends, waits, and gives up at the deadline.
+"""Client of the collector: signs requests, retries until the deadline, transfers in chunks.
 
 A collector that does not answer is asked again until the deadline; it may be restarting. Bodies go
 in chunks, each sent again until it is answered: a line that breaks costs a chunk, not a message.
@@ -43,26 +43,26 @@ SHORTEST = 1 << 14
 MOMENT = 1.0
 """Seconds that a chunk should not take much longer than."""
 TRIES = 3
-"""How often a body that was damaged on its way is sent or fetched anew."""
+"""How often a damaged body is sent or fetched at most."""
 STUCK = 10
 """Chunks in a row that a collector may answer without having more than before."""
 ON = "going on"
-"""What a party does between two things that have names."""
+"""Progress text between two named steps."""
 Again = Callable[[], dict[str, Any]]
 
 
 class Listener(Protocol):
-    """Who is told how far a party is."""
+    """Receives status lines and progress of a party."""
 
     def say(self, line: str, /) -> None:
-        """Told what is being waited for, whenever that changes."""
+        """Report what is being waited for, whenever that changes."""
 
     def show(self, what: str, done: int, whole: int, /) -> None:
-        """Told what is going on, and how far it is; where nobody knows, the whole is 0."""
+        """Report progress of the current step; the total is 0 if unknown."""
 
 
 class Nobody:
-    """Listens to nothing."""
+    """Discards status lines and progress."""
 
     def say(self, line: str, /) -> None:
         """Nothing."""
@@ -74,11 +74,11 @@ class Nobody:
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
 FAREWELL = 5.0
-"""Seconds that a party which leaves waits for the collector to take notice."""
+"""Seconds that a leaving party waits for the collector to acknowledge."""
 FAREWELL_TRIES = 5
-"""How often a party says at most that it leaves."""
+"""How often a leaving party notifies the collector at most."""
 LONELY = 60.0
-"""Seconds without an answer after which a party that has made everything it sends leaves."""
+"""Seconds without an answer after which a party that has made all its messages leaves."""
 
 
 class SignedRequests(httpx.Auth):
@@ -102,7 +102,7 @@ class SignedRequests(httpx.Auth):
 
 
 class Line(Generic[A]):
-    """The way to one collector, under whatever agreement.
+    """Client of one collector under one agreement.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Line(Generic[A]):
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Note what is being done, should someone want to hear of it."""
+        """Report a step as progress while the block runs."""
         self.show(what, 0, 0)
         yield
         self.show(ON, 0, 0)
@@ -170,7 +170,7 @@ class Line(Generic[A]):
             self.show(head, 0, 0)
 
     def _paced(self, method: str, path: str, again: Again) -> httpx.Response:
-        """Ask for or send a chunk; the next is longer or shorter, so that one sees it move."""
+        """Transfer a chunk and adapt the size of the next to the speed of the connection."""
         began = time.monotonic()
         answer = self._request(method, path, again)
         if answer.status_code == 204:
@@ -210,7 +210,7 @@ class Line(Generic[A]):
             time.sleep(10 * PAUSE)
 
     def _once(self, method: str, path: str, **how: Any) -> httpx.Response:
-        """One answer, of limited length: nobody's memory is filled from afar."""
+        """Send one request; refuse an answer that is too long, to limit memory."""
         with self.http.stream(method, path, **how) as answer:
             data = bytearray()
             for piece in answer.iter_raw():  # as it came: nothing unpacks to more than was sent
@@ -234,11 +234,11 @@ class Line(Generic[A]):
             raise ProtocolError("abandoned", f"the deadline has passed, the round is over; {line}")
 
     def _until(self, ready: Callable[[str], Any]) -> Any:
-        """Ask until there is something; the collector says who is missing meanwhile."""
+        """Poll the status until the callback returns a value; report who is missing meanwhile."""
         changes = -1  # the first answer comes at once
         while True:
             answer = self._request("GET", "/status", params={"changes": changes})
-            status = self._read(answer, answers.Status, "tells no status of a round")
+            status = self._read(answer, answers.Status, "gives no status of a round")
             changes, line = status.changes, printable(status.line)
             found = ready(status.state)
             if found is not None:
@@ -254,7 +254,7 @@ class Line(Generic[A]):
         return answers.answered(self.url, answer.content, shape, what)
 
     def agreed(self, known: tuple[Card, ...] = ()) -> A:
-        """Sign what is to be agreed, wait for everyone's signature, and check them all."""
+        """Sign the agreement, wait for everyone's signature, and check them all."""
         self.manifest.require_known(self.own.card, known)
         signature = self.manifest.signed_by(self.own).signatures[self.own.name]
         self._request("POST", f"/signatures/{self.own.name}", content=signature)
@@ -298,7 +298,8 @@ class Line(Generic[A]):
             stuck = 0 if far.have > before else stuck + 1
             if stuck > STUCK:
                 raise ProtocolError(
-                    "truncated", f"the collector at {self.url} takes in nothing of {message.kind}"
+                    "truncated",
+                    f"the collector at {self.url} accepts no more bytes of the {message.kind}",
                 )
             self.show(what, far.have, message.size)
 
@@ -312,7 +313,7 @@ class Line(Generic[A]):
 
     def _told(self, message: Message, answer: httpx.Response) -> answers.Told:
         """How far a message has come."""
-        found = self._read(answer, answers.Told, "does not tell what became of a message")
+        found = self._read(answer, answers.Told, "does not say how much of a message it has")
         if found.have > message.size:
             raise answers.no_collector(self.url, "has more of a message than there is")
         return found
@@ -361,11 +362,11 @@ class Line(Generic[A]):
         return Message.from_header(answer.headers.get(MESSAGE, "").encode()), answer.content
 
     def leave_if_alone(self) -> None:
-        """Give up, from now on, on a collector that has long been gone: nothing depends on it."""
+        """From now on leave if the collector does not answer for long: nothing depends on it."""
         self.alone = LONELY
 
     def confirm(self) -> None:
-        """Say that one has kept the result; a collector that is gone does not hear it."""
+        """Acknowledge the result; if the collector is gone, continue."""
         self.leave_if_alone()
         collector = self.manifest.collector.name
         try:
@@ -374,8 +375,8 @@ class Line(Generic[A]):
             if error.reason not in ("lonely", "abandoned"):
                 raise
             self.say(
-                "the result is kept, but the collector is gone; whether it has heard of that is "
-                "not known here"
+                "the result is kept, but the collector is gone; it is not known whether it "
+                "received the acknowledgement"
             )
             return
         self._leave()
@@ -389,14 +390,14 @@ class Line(Generic[A]):
             if error.reason != "lonely":
                 raise
             self.say(
-                "everything was sent and accepted, but the collector is gone; whether the round "
-                "has ended is not known here"
+                "everything was sent and accepted, but the collector is gone; it is not known "
+                "whether the round has ended"
             )
             return
         self._leave()
 
     def _leave(self) -> None:
-        """Tell the collector that one knows of the end: it need not wait any longer.
+        """Notify the collector that this party leaves: it need not wait any longer.
 
         What is lost on its way is said again a few times; nobody waits for a collector that left.
         """
@@ -412,7 +413,7 @@ class Line(Generic[A]):
 
 
 class Connection(Line[Manifest]):
-    """The way to the collector of a round."""
+    """Client of the collector of a round."""
 
 
 def _host(url: str) -> str:

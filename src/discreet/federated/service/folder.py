@@ -1,4 +1,4 @@
-"""What a party keeps on disk, so that being killed costs nothing: two files for each message.
+"""State folder of a party: messages and keys of a round on disk, so that it can be restarted.
 
 The body is on the disk first, then the header: a message without its header is not there. Both
 are, before anyone hears that the message was accepted or sent. A body that is still on its way
@@ -136,7 +136,7 @@ class Folder:
             sync_folder(self.path)
 
     def same(self, *contents: object) -> None:
-        """Refuse other data than what the round was begun with.
+        """Refuse data that differ from those of the first start.
 
         What is written is a code under the party's key for this round: without the key, which is
         deleted at the end, nobody can tell whether a guess of the data is right.
@@ -243,7 +243,7 @@ class Folder:
         self.delete(f"{name}.body")
 
     def once(self, name: str, make: Callable[[], Message]) -> Message:
-        """A message that is made once and sent again as it is: new noise under old pads leaks."""
+        """Load a message or create it once; new noise under old pads would leak."""
         if self.made(name):
             return self._message(self.path / f"{name}.sent")
         for draft in self.path.glob("*.draft"):  # of a start that was killed; never sent
@@ -253,7 +253,7 @@ class Folder:
     # bodies that are still on their way
 
     def growing(self, name: str, message: Message) -> Growing:
-        """The body of a message as far as it has come; one with another digest begins anew."""
+        """The body of a message as far as it has come; one with another digest starts again."""
         path = self.path / f"{name} {message.digest[:32]}.part"
         for other in self.path.glob(f"{name} *.part"):
             if other != path:

@@ -36,12 +36,12 @@ __all__ = ["Holding", "Ids", "aligned", "label", "provide"]
 
 Charge = Callable[[Manifest], None]
 BLOCK = 1 << 16
-"""Rows that are looked at together."""
+"""Rows per block."""
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What a party that holds data brings to a round.
+    """Data and settings of a provider or label provider.
 
     Parameters
     ----------

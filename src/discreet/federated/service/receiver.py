@@ -1,4 +1,4 @@
-"""A receiver as a program: signs, waits for the result, opens it, and confirms once it is kept."""
+"""Program of a receiver: sign, wait for the result, open it, confirm once it is stored."""
 
 from __future__ import annotations
 

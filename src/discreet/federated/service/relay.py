@@ -1,4 +1,4 @@
-"""What any collector does: takes signatures and messages, keeps them on disk, passes them on.
+"""Base of the collector's sessions: stores signatures and messages and passes them on.
 
 Nothing counts as accepted before it is on the disk, so a collector may be killed and started
 again at any point. A message is judged by its header before a byte of its body is taken; bodies
@@ -34,7 +34,7 @@ A = TypeVar("A", bound=Agreement)
 class Carrier(ABC, Generic[A]):
     """The collector under one agreement, over its folder.
 
-    What it makes of the messages for itself is the business of those who inherit.
+    Subclasses decide what to do with messages addressed to the collector.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Carrier(ABC, Generic[A]):
         self.own, self.folder = own, Folder(folder, manifest)
         self.lock = threading.RLock()
         self.changes = 0
-        """Goes up whenever something has come, for those who wait for news."""
+        """Number of changes so far; clients that wait for news compare it."""
         self.trouble = ""
         """What keeps the collector itself from going on, such as a full disk."""
         said = {(name, "received"): Lengths.exactly(0) for name in confirming}
@@ -73,7 +73,7 @@ class Carrier(ABC, Generic[A]):
         """Whether someone was told that the deadline had passed."""
         self.manifest = manifest.signed_by(own)
         self.seen: set[str] = set()
-        """Who has said that it knows of the result, and so has left."""
+        """Parties that know of the result and have left."""
         for name in manifest.parties:
             data = self.folder.read(f"{name}.signature") or b""
             self._signed(name, data.decode().partition(" ")[2])
@@ -84,7 +84,7 @@ class Carrier(ABC, Generic[A]):
             except ProtocolError:  # kept, but killed before it was refused
                 continue
 
-    # what those who inherit fill in
+    # abstract: subclasses implement these
 
     @abstractmethod
     def _begin(self) -> None:
@@ -120,7 +120,7 @@ class Carrier(ABC, Generic[A]):
     def _after(self) -> str:
         """One line about a result that is there."""
 
-    # the rest is the same for all
+    # common to all sessions
 
     def _signed(self, name: str, signature: str) -> bool:
         """Take a signature over if it is right."""
@@ -196,7 +196,7 @@ class Carrier(ABC, Generic[A]):
             raise ProtocolError("out-of-order", f"{message.sender} cannot have the result yet")
 
     def _accept(self, message: Message, stored: bool = False) -> None:
-        """Disk first, then the machine: a full disk changes nothing, and a retry is welcome."""
+        """Write to disk before updating state, so that a failed write can be retried."""
         inbox, name = self._inbox(message), _name(message)
         if stored:
             inbox.read(message)
@@ -213,7 +213,7 @@ class Carrier(ABC, Generic[A]):
         self._advance()
 
     def authenticated(self, line: str, method: str, target: str) -> str:
-        """Who signed a request, or a refusal: only parties may ask, each for its own messages."""
+        """Return the party that signed a request; refuse requests of strangers."""
         name, moment, signature = (*line.split(" "), "", "", "")[:3]
         card = self.manifest.parties.get(name)
         # at most twelve digits: a number of thousands could not be compared with a clock
@@ -264,7 +264,7 @@ class Carrier(ABC, Generic[A]):
         return not self.done and (self.abandoned or self._late_by_now)
 
     def _abandon(self) -> None:
-        """Give up for good: whoever heard of it has deleted its key, so no clock brings it back."""
+        """Abandon the round for good: parties that were told have deleted their keys."""
         if not self.abandoned:
             self.abandoned = True
             with suppress(FormatError):  # a full disk; said again after the next start

@@ -1,4 +1,4 @@
-"""Who sends what to whom in a round, and how long it may be; all of it follows from the manifest.
+"""Expected messages of a round with their lengths, derived from the manifest.
 
 Each partition states this once. The collector also carries messages between others: what it
 carries is encrypted or uniform.
@@ -15,7 +15,7 @@ __all__ = ["routes"]
 
 
 def routes(manifest: Manifest) -> dict[str, Expected]:
-    """For each recipient, what it gets of whom."""
+    """List for each recipient the expected senders, message kinds and lengths."""
     if manifest.partition == "horizontal":
         return horizontal.routes(manifest)
     return vertical.routes(vertical.way_of(manifest))

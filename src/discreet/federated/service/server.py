@@ -1,4 +1,4 @@
-"""The collector as a server: takes signatures and messages, keeps them on disk, passes them on.
+"""HTTP server of the collector: routes, authentication and long polling.
 
     GET  /manifest              the manifest with the signatures so far
     POST /signatures/{name}     a party's signature
@@ -51,7 +51,7 @@ SIGNED = 256
 """Characters of a signature at most."""
 CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
 LOOK = 0.05
-"""Seconds between two looks for news, for those who wait for them."""
+"""Seconds between two checks for news while a request is held."""
 AT_ONCE = 1 << 20
 """Rows times counters up to which a correction is made without a thread of its own."""
 HELD = 10.0
@@ -100,7 +100,7 @@ class Round(Carrier[Manifest]):
                 self.machine = horizontal.Collector(self.own, self.manifest, self.key)
 
     def _deal(self, machine: vertical.Collector) -> None:
-        """Make the correction; with many rows it takes its time, and others must not wait."""
+        """Make the correction; with many rows in a thread of its own, so that nobody waits."""
 
         def deal() -> None:
             while self.correction is None:

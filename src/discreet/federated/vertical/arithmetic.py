@@ -1,8 +1,8 @@
-"""How a vertical round multiplies hidden labels with hidden cells: with Paillier, or with masks.
+"""Protocol interface of a vertical round: products of hidden labels with hidden cells.
 
-A way knows lengths and arithmetic; who says what, and when, is in ``vertical``. Sums are bytes to
-everyone but the way, one piece a provider, and stay under the opener's pad until the end. What is
-as long as there are rows is made and read piece by piece.
+A protocol defines lengths and arithmetic; the classes of the roles define who sends what, and
+when. Only the protocol interprets sums; they stay under the opener's pad until the end. Content
+whose length grows with the rows is written and read piece by piece.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ TAG = 32
 """Bytes of the proof that two parties hold the same rows, after labels and tables."""
 
 Advance = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is in all."""
+"""Called with the step, how much of it is done, and the total."""
 
 
 def _quietly(what: str, done: int, whole: int) -> None:
-    """Tell nobody."""
+    """Discard progress."""
 
 
 class Way(ABC):
-    """The arithmetic of a vertical round; it holds nothing secret.
+    """Arithmetic of a vertical round; holds no secrets.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Way(ABC):
         return pair_key(own, other, self.manifest.hash, purpose)
 
     def weights(self, layout: Layout, columns: Mapping[str, Any]) -> Iterator[Integers]:
-        """What each of some rows adds to each cell, one array of shape (rows, cells) a block."""
+        """Yield what each row adds to each cell: one array of shape (rows, cells) per block."""
         for one in layout.wanted:
             for block, weights in layout.rows(one, columns[one.feature]):
                 checked([block.sensitivity * self.rows], 4)  # leaves room for the noise
@@ -110,7 +110,7 @@ class Way(ABC):
     def hide(
         self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
     ) -> Callable[[Card], Iterable[bytes]]:
-        """The label provider's classes, hidden; gives what each provider gets, in pieces."""
+        """Hide the class of each row; returns a function that yields the pieces for a provider."""
 
     @abstractmethod
     def read_labels(self, own: Identity, payload: Payload) -> Any:
@@ -134,7 +134,7 @@ class Way(ABC):
 
     @abstractmethod
     def plus(self, provider: str, sums: bytes, noise: Integers) -> bytes:
-        """Sums with one more share of noise; those that are none are refused."""
+        """Add a share of noise to padded sums; refuse invalid sums."""
 
     @abstractmethod
     def opened(self, own: Identity, provider: Card, sums: bytes) -> Integers:
@@ -142,11 +142,11 @@ class Way(ABC):
 
     def correction(self, own: Identity) -> bytes:
         """For the collector: what the label provider adds to the sums, for each provider."""
-        raise ProtocolError("wrong-kind", "in this round the collector deals nothing")
+        raise ProtocolError("wrong-kind", "this round needs no correction from the collector")
 
 
 def way_of(manifest: Manifest) -> Way:
-    """The arithmetic that the manifest names."""
+    """Make the protocol that the manifest names."""
     if manifest.aggregation == "masks":
         from discreet.federated.vertical.with_masks import VerticalMasks
 

@@ -1,7 +1,7 @@
-"""How the class counts of one provider's columns lie in plaintexts in a vertical round.
+"""Layout of one provider's class counts in Paillier plaintexts in a vertical round.
 
-A label is the plaintext 2^(64 class), so a product of label ciphertexts holds one counter a class.
-Several such columns fit into one plaintext, side by side.
+A label is the plaintext 2^(64 class), so a product of label ciphertexts holds one counter per
+class. Several such columns fit into one plaintext, side by side.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Collector(VerticalParty):
         self._result: Message | None = None
 
     def correction(self) -> Message:
-        """What the label provider needs where the way deals masks; always the same content."""
+        """Make the correction for the label provider (masks only); always the same content."""
         if self._correction is None:
             key = self.way.pair(self.own, self.label, "correction")
             content = seal(key, [self.way.correction(self.own)])

@@ -65,7 +65,7 @@ class VerticalParty:
         )
 
     def _order(self, other: Card, order: bytes, by: str) -> bytes:
-        """A proof by one of two parties that its rows are these; the other cannot echo it."""
+        """Compute the tag by which one of two parties proves its row order; it names the prover."""
         return tag(self.way.pair(self.own, other, "order"), by.encode() + b"\0" + order)
 
     def _digest(self, ids: Iterable[Any] | None) -> bytes:
@@ -76,7 +76,7 @@ class VerticalParty:
         return order
 
     def _opened(self, content: bytes) -> Release:
-        """For the opener: take the pads away."""
+        """Remove the pads (opener only) and make the release."""
         found: dict[Any, Integers] = {}
         for card, sums in self._pieces(content):
             vector = self.way.opened(self.own, card, sums)

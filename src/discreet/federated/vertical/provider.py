@@ -50,7 +50,7 @@ class Provider(VerticalParty):
         return message
 
     def check(self, ids: Iterable[Any] | None = None) -> bytes:
-        """Refuse rows that are not those of the labels; gives the proof of their order."""
+        """Refuse rows other than those of the labels; returns the tag of their order."""
         self.inbox.require_all()
         order, proof = self._digest(ids), self.inbox.body(self.label.name, "labels").part(-TAG)
         if proof.read() != self._order(self.label, order, self.label.name):

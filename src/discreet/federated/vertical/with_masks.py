@@ -45,7 +45,7 @@ BLOCK = 1 << 18
 LARGEST = 1 << 36
 """Bytes of a provider's tables at most."""
 RARE = 1000
-"""No share of noise exceeds so many scales, bar a chance of about exp(-1000)."""
+"""Bound of a noise share in noise scales; exceeded with probability about exp(-1000)."""
 
 
 class VerticalMasks(Way):
@@ -109,7 +109,7 @@ class VerticalMasks(Way):
             yield (hidden - dealt(hidden.size).reshape(hidden.shape)).tobytes()
 
     def read_labels(self, own: Identity, payload: Payload) -> Callable[[], Iterator[bytes]]:
-        """G, whole and unchanged; gives its bytes as often as they are wanted."""
+        """Check G completely; returns a function that yields its bytes, any number of times."""
 
         def content() -> Iterator[bytes]:
             return unseal(self.pair(own, self.label, "labels"), payload.pieces())

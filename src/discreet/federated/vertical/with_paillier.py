@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["VerticalPaillier"]
 
 STEP = 64
-"""Encryptions between two words about how far they are."""
+"""Encryptions between two progress reports."""
 
 
 class VerticalPaillier(Way):
@@ -68,7 +68,7 @@ class VerticalPaillier(Way):
     def hide(
         self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
     ) -> Callable[[Card], Iterable[bytes]]:
-        """One ciphertext a row, the same for all providers."""
+        """Encrypt one label per row; all providers get the same ciphertexts."""
         from discreet.federated.crypto.paillier import Encryptor
 
         encryptor, hidden = Encryptor(self.public, self.rows, key), []

@@ -1,4 +1,4 @@
-"""Alembic: the tables brought from one version of the program to another, with their content."""
+"""Alembic migrations of the tables, with their content, between versions of the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 
 
 def config_of(connection: Any) -> Any:
-    """Alembic's settings for one open connection."""
+    """Make Alembic's settings for an open connection."""
     from alembic.config import Config
 
     config = Config()
@@ -27,7 +27,7 @@ def config_of(connection: Any) -> Any:
 
 
 def migrate(database: Database, revision: str = "head") -> None:
-    """Go up to a revision, or down to it, in one transaction."""
+    """Upgrade or downgrade to a revision, in one transaction."""
     from alembic import command
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory

@@ -12,7 +12,7 @@ KEYED = {"sqlite_with_rowid": False}
 
 
 def upgrade() -> None:
-    """Make the tables of surveys."""
+    """Create the tables of surveys."""
     op.create_table(
         "survey",
         sql.Column("number", sql.Integer, primary_key=True),

@@ -12,7 +12,7 @@ KEYED = {"sqlite_with_rowid": False}
 
 
 def upgrade() -> None:
-    """Make the tables of access."""
+    """Create the tables of access control."""
     op.create_table(
         "token",
         sql.Column("hash", sql.LargeBinary, primary_key=True),

@@ -19,7 +19,7 @@ def _survey() -> sql.Column[int]:
 
 
 def upgrade() -> None:
-    """Seal the arrivals that wait; the invitations spent on them are not known any more."""
+    """Seal the waiting arrivals; the invitations spent on them are no longer known."""
     connection = op.get_bind()
     # added in place: a copy of the table would forget the numbers of surveys that were deleted
     column = sql.Column("longest", sql.BigInteger, nullable=False, server_default="0")
@@ -62,7 +62,7 @@ def upgrade() -> None:
 
 
 def _write_longest(connection: sql.Connection) -> dict[int, int]:
-    """How long the longest report of each survey is, from its document."""
+    """Store the bytes of the longest report of each survey, from its document."""
     from discreet.collection.protocol import collection_of
     from discreet.documents import digest_of
     from discreet.server.intake import longest_value
